@@ -204,9 +204,9 @@ def issue(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """The documentation into site/: strict, links and anchors checked, nothing fetched."""
+    """The documentation with the report into site/: strict, links and anchors checked, nothing fetched."""
     install(session, "docs")
-    session.run("python", "-m", "suite.report.gallery", "docs", env=ENVIRONMENT)
+    session.run("python", "-m", "suite", "report", "--out", "docs/report", env=ENVIRONMENT)
     session.run("mkdocs", "build", "--strict", env={"NO_MKDOCS_2_WARNING": "true"})
 
 

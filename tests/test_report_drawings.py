@@ -19,7 +19,7 @@ from suite.papers.artifact import Evidence, Missing
 from suite.papers.grades import Grade
 from suite.papers.panel import Panel, read
 from suite.papers.verdicts import verdicts
-from suite.report import gallery, style
+from suite.report import style
 from suite.report.data import table_of
 from suite.report.drawing import SVG, DrawingError, draw_selection, drawing, image
 from suite.report.site.build import write_site
@@ -239,6 +239,3 @@ def test_a_programming_error_is_named_and_the_others_are_drawn(paper, tmp_path):
     assert ["Not drawn: fake/fig1: programming error" in text for text in written] == [True, False]
     again = write_site(store, tmp_path / "site")
     assert list(site.faults) == list(again.faults) == [lines[0]]
-    told = []
-    assert "fake-fig2.png" in gallery.page(["fake"], store, tmp_path / "gallery", told.append)
-    assert told == [lines[0]]

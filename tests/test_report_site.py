@@ -203,15 +203,17 @@ def test_only_the_artifact_whose_runs_changed_is_made_anew(paper, site, tmp_path
     shutil.rmtree(other.root / "runs" / cluster.id)
     outcome = Outcome("finished", {"speedup": [1.0, 1.5, 2.0, 2.5]})
     other.commit(cluster.id, encode(cluster, environment(), outcome))
-    drawn, show = [], exhibit.show
-    monkeypatch.setattr(exhibit, "show", lambda name, *rest: drawn.append(name) or show(name, *rest))
+    drawn, draw = [], exhibit.drawing
+    monkeypatch.setattr(
+        exhibit, "drawing", lambda artifact, *rest: drawn.append(artifact.id) or draw(artifact, *rest)
+    )
     before, told = contents(site), []
     built = write_site(other, site, told.append)
     after = contents(site)
     assert drawn == ["fake/fig2"]
     assert told == ["1 of 4 artifacts are to be made", "fake: 4 artifacts, 1 made anew"]
     changed_files = {name for name in after if after[name] != before.get(name)}
-    assert "fake/fig2.png" in changed_files
+    assert "fake/fig2.panel.svg" in changed_files
     assert not {name for name in changed_files if name.startswith(("fake/fig1", "fake/table1"))}
     assert built.made == 1
     assert len(changed_files - {stamp.NAME}) == built.written

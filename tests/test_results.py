@@ -91,7 +91,7 @@ def test_every_committed_grade_follows_from_the_stored_specifications(judged):
         runs = [source.read(read.spec.id) for read in rests.runs]
         again = tuple(replace(read_of(run), spec=RunSpec.from_json(run.files["spec.json"].decode())) for run in runs)
         experiments = {"train": TRAIN, **paper(claim.paper).experiments}
-        found = grade(claim.id, Rests(rests.measure, again), experiments)
+        found = grade(claim.id, Rests(again), experiments)
         assert (found.rests_on, found.because) == (verdict.rests_on, verdict.because), claim.id
         assert verdict.decides is (found.decides and verdict.order in DECIDING), claim.id
 
@@ -111,6 +111,4 @@ def test_readme_and_docs_say_what_the_committed_evidence_says(judged):
     for name, made in blocks(found, source).items():
         text = (ROOT / name).read_text(encoding="utf-8")
         for block, wanted in made.items():
-            assert alike(text, rewritten(text, block, wanted)), (
-                f"{name}: python -m suite.report.readme --write brings it up to date"
-            )
+            assert alike(text, rewritten(text, block, wanted)), f"{name}: sgd-suite refresh brings it up to date"

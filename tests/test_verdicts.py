@@ -38,10 +38,6 @@ tolerance = 1
 """
 
 
-def measuring(evidence):
-    """Stands for a measure that only reads runs."""
-
-
 @pytest.fixture
 def paper(tmp_path, monkeypatch):
     """The fake paper with an artifact more, whose quantities the tests say themselves."""
@@ -56,7 +52,7 @@ def found():
     """Makes a measurement of quantities that no run stands behind, or those that are named."""
 
     def made(runs=(), missing=None, damaged=(), contested=None, **values):
-        rests = {name: Rests(measuring, tuple(map(read_of, runs))) for name in values}
+        rests = {name: Rests(tuple(map(read_of, runs))) for name in values}
         lacking = {"size": Missing(missing)} if missing else {}
         return Measurement(values, lacking, list(damaged), rests, Survey(contested=contested or {}))
 
@@ -132,7 +128,7 @@ def test_a_verdict_on_contested_runs_names_the_first_and_counts_the_others(paper
 def test_contested_runs_behind_what_shows_a_cause_or_nothing_of_the_claim(paper, found, runs):
     contested = {runs[0].id: "odd"}
     measured = found(speed=exact(20), cause=exact(1), size=exact(10), contested=contested)
-    measured.rests["cause"] = Rests(measuring, (read_of(runs[0]),))
+    measured.rests["cause"] = Rests((read_of(runs[0]),))
     assert judged(paper, "speed", paper=measured).verdict == "inconclusive"
     assert judged(paper, "size", paper=measured).verdict == "reproduced"
 

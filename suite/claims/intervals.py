@@ -57,7 +57,15 @@ def log_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
     if any(v <= 0 for v in values):
         raise ValueError("a log interval needs positive values")
     inner = mean_interval([math.log(v) for v in values], confidence)
-    return Interval(math.exp(inner.mean), math.exp(inner.low), math.exp(inner.high), inner.n)
+    return Interval(_exp(inner.mean), _exp(inner.low), _exp(inner.high), inner.n)
+
+
+def _exp(power: float) -> float:
+    """e to a power, infinite where no float is so large."""
+    try:
+        return math.exp(power)
+    except OverflowError:
+        return math.inf
 
 
 def percent_saved(log_ratio: float) -> float:

@@ -18,7 +18,7 @@ from suite.papers.catalogue import SelectorError, published, select
 from suite.papers.evidence import committed, with_committed
 from suite.papers.measurement import measure_evidence
 from suite.report.data import encoded
-from suite.report.drawing import file_name, image, rendered, write
+from suite.report.drawing import Drawing, file_name, filled, image, stamped, write
 from suite.report.numerals import ours, values
 from suite.report.overlay import UNCHANGED, Comparison, UndrawableError
 from suite.runs.archive import Runs
@@ -103,7 +103,7 @@ def shown(
         stored = {spec.id for each in evidence.values() for specs in each.groups.values() for spec in specs}
         ids = tuple(sorted(stored & source.ids()))
         rests_on = ("settings changed, judged by nothing",)
-        drawn = rendered(wide, comparison.fill, lambda: rests_on, profile, lambda: ids)
+        drawn = stamped(Drawing(wide, filled(wide, comparison.fill), profile, rests_on, ids))
     except (Missing, UndrawableError) as error:
         return [f"{artifact.id} is not drawn: {error}"]
     files = [write(path, encoded(table, "csv"))]

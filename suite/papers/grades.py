@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from math import isclose
 from typing import Any
@@ -80,9 +80,8 @@ class ReadOf:
 
 @dataclass(frozen=True)
 class Rests:
-    """What a quantity rests on: the function that measured it and the runs it read."""
+    """The runs that a quantity rests on."""
 
-    measure: Callable[..., Any]
     runs: tuple[ReadOf, ...]
 
     @property
@@ -119,20 +118,21 @@ def grade(claim_id: str, rests: Rests, experiments: Mapping[str, Experiment]) ->
     table = settings(claim_id.partition("/")[0])
     basis = table.basis(claim_id)
     found: list[Departure] = [(MODELLED, basis.modelled)] if basis.modelled else []
-    trainings = []
+    trainings: list[tuple[ReadOf, Described]] = []
     for read in rests.runs:
         experiment = experiments.get(read.spec.experiment)
+        data = experiment.data(read.spec) if experiment else ()
         if read.spec.experiment in table.exact and not basis.named:
             continue
-        if learns(read.spec, experiment.data(read.spec) if experiment else ()):
-            trainings.append(read)
+        if learns(read.spec, data):
+            trainings.append((read, describe(read.spec, data)))
             found += _of_results(read, basis)
         else:
             found += _of_body(read, experiment, basis)
     followed: list[PrintedExperiment] = []
     if trainings:
-        departures, followed = _against(trainings, basis, experiments)
-        found.append(_worst(departures) or (WHOLE, ""))
+        departed, followed = _against(trainings, basis)
+        found.append(_worst(departed) or (WHOLE, ""))
     scale, because = _worst(found) or (EXACT, "")
     decides = scale in (WHOLE, EXACT) or bool(basis.speaks_of)
     return Grade(scale, because, decides, told_of(followed))
@@ -141,19 +141,16 @@ def grade(claim_id: str, rests: Rests, experiments: Mapping[str, Experiment]) ->
 SETTINGS = ("rate", "batch", "momentum", "decay", "drops", "length", "seeds", "preparation")
 
 
-def told_of(followed: Iterable[PrintedExperiment]) -> str:
+def told_of(experiments: list[PrintedExperiment]) -> str:
     """How many of the settings are printed for all of these experiments, and which are not: ``5 of 8, not rate``."""
-    experiments = list(followed)
-    if not experiments:
-        return ""
     lacking = [name for name in SETTINGS if not all(_prints(experiment, name) for experiment in experiments)]
     count = f"{len(SETTINGS) - len(lacking)} of {len(SETTINGS)}"
-    return f"{count}, not {', '.join(lacking)}" if lacking else count
+    return "" if not experiments else f"{count}, not {', '.join(lacking)}" if lacking else count
 
 
 def _prints(experiment: PrintedExperiment, name: str) -> bool:
-    names = LENGTHS if name == "length" else (name,)
-    return any((printed := experiment[each]) is not None and not printed.script for each in names)
+    printed = [experiment[each] for each in (LENGTHS if name == "length" else (name,))]
+    return any(each is not None and not each.script for each in printed)
 
 
 def _worst(found: Iterable[Departure]) -> Departure | None:
@@ -192,29 +189,27 @@ def _of_machine(read: ReadOf, basis: Basis) -> Iterator[Departure]:
 
 
 def _against(
-    trainings: list[ReadOf], basis: Basis, experiments: Mapping[str, Experiment]
+    trainings: list[tuple[ReadOf, Described]], basis: Basis
 ) -> tuple[list[Departure], list[PrintedExperiment]]:
     """Departures of trainings from the printed experiments, each held against the nearest, and those followed."""
     if not basis.experiments:
         return [(STAND_IN, "the paper prints no experiment")], []
     found: list[Departure] = []
-    followed: dict[str, list[Described]] = defaultdict(list)
-    known: dict[str, tuple[list[Departure], PrintedExperiment]] = {}
-    for read in trainings:
-        experiment = experiments.get(read.spec.experiment)
-        ours = describe(read.spec, experiment.data(read.spec) if experiment else ())
+    followed: dict[str, list[Described]] = {printed.name: [] for printed in basis.experiments}
+    known: dict[str, tuple[PrintedExperiment, list[Departure]]] = {}
+    for read, ours in trainings:
         kind = _kind(ours)  # the seeds of one training depart alike
         if kind not in known:
-            ways = [(list(departures(ours, printed)), printed) for printed in basis.experiments]
-            known[kind] = min(ways, key=lambda way: (_rank(way[0]), len(way[0])))
-        departed, nearest = known[kind]
-        followed[nearest.name].append(ours)
-        found += [*departed, *_arrival(read, nearest)]
-    for printed in basis.experiments:
-        found += _together(followed.get(printed.name, []), printed)
-    if basis.every and len(followed) < len(basis.experiments):
-        found.append((REDUCED, f"{len(followed)} of {len(basis.experiments)} printed experiments"))
-    return found, [printed for printed in basis.experiments if printed.name in followed]
+            known[kind] = _nearest(ours, basis)
+        printed, departed = known[kind]
+        followed[printed.name].append(ours)
+        found += [*departed, *_arrival(read, printed)]
+    taken = [printed for printed in basis.experiments if followed[printed.name]]
+    for printed in taken:
+        found += _together(followed[printed.name], printed)
+    if basis.every and len(taken) < len(basis.experiments):
+        found.append((REDUCED, f"{len(taken)} of {len(basis.experiments)} printed experiments"))
+    return found, taken
 
 
 def _kind(ours: Described) -> str:
@@ -222,8 +217,11 @@ def _kind(ours: Described) -> str:
     return repr({**vars(ours), "seed": 0})
 
 
-def _rank(found: list[Departure]) -> int:
-    return max((GRADES.index(rank) for rank, _ in found), default=0)
+def _nearest(ours: Described, basis: Basis) -> tuple[PrintedExperiment, list[Departure]]:
+    """The printed experiment from which a training departs least, and how."""
+    ways = [(printed, list(departures(ours, printed))) for printed in basis.experiments]
+    rank = lambda found: max((GRADES.index(grade) for grade, _ in found), default=0)
+    return min(ways, key=lambda way: (rank(way[1]), len(way[1])))
 
 
 def departures(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
@@ -239,7 +237,8 @@ def departures(ours: Described, printed: PrintedExperiment) -> Iterator[Departur
         yield from _same(batch, ours.total if batch.total else ours.batch, "batch")
     yield from _rate(ours, printed["rate"])
     yield from _same(printed["preparation"], ours.preparation, "preparation")
-    yield from _length(ours, printed)
+    for name in ("epochs", "updates"):
+        yield from _length(getattr(ours, name), printed[name], name)
     yield from _drops(ours, printed)
     yield from _sample(ours, printed)
 
@@ -270,8 +269,9 @@ def _same(printed: Printed | None, ours: Any, name: str) -> Iterator[Departure]:
     if printed is None:
         return
     if printed.ends:
-        if ours is None or not printed.ends[0] <= ours <= printed.ends[1]:
-            yield STAND_IN, f"{name} {ours} outside {printed.ends[0]:g} to {printed.ends[1]:g}"
+        low, high = printed.ends
+        if ours is None or not low <= ours <= high:
+            yield STAND_IN, f"{name} {ours} outside {low:g} to {high:g}"
     elif not any(_equal(ours, value) for value in printed.values):
         source = " of the authors' script" if printed.script else ""
         yield STAND_IN, f"{name} {ours} for {_either(printed)}{source}"
@@ -283,28 +283,27 @@ def _equal(ours: Any, printed: Any) -> bool:
 
 
 def _rate(ours: Described, printed: Printed | None) -> Iterator[Departure]:
+    """The learning rate, which may be printed as so many times another."""
     if printed is None or not printed.times:
         yield from _same(printed, ours.rate, "rate")
         return
     scale = SCALES[printed.times](ours.batch or 0, ours.workers, ours.splitting or 0)
-    scaled = replace(printed, values=tuple(value * scale for value in printed.values))
-    if not any(_equal(ours.rate, value) for value in scaled.values):
+    if not any(_equal(ours.rate, value * scale) for value in printed.values):
         rate = "no rate" if ours.rate is None else f"rate {ours.rate:g}"
         yield STAND_IN, f"{rate} for {printed.values[0]:g} x {printed.times}"
 
 
-def _length(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
-    for name in ("epochs", "updates"):
-        length = printed[name]
-        if length is None:
-            continue
-        asked, made = length.values[0], getattr(ours, name)
-        if made is None:
-            yield REDUCED, f"no number of {name} for {asked:,}"
-        elif made < 0.99 * asked:
-            yield REDUCED, f"{_count(made)} of {asked:,} {name}"
-        elif made > 1.01 * asked:
-            yield STAND_IN, f"{_count(made)} {name} for {asked:,}"
+def _length(made: float | None, printed: Printed | None, unit: str) -> Iterator[Departure]:
+    if printed is None:
+        return
+    asked = printed.values[0]
+    count = "" if made is None else f"{made:,.1f}".removesuffix(".0")
+    if made is None:
+        yield REDUCED, f"no number of {unit} for {asked:,}"
+    elif made < 0.99 * asked:
+        yield REDUCED, f"{count} of {asked:,} {unit}"
+    elif made > 1.01 * asked:
+        yield STAND_IN, f"{count} {unit} for {asked:,}"
 
 
 def _arrival(read: ReadOf, printed: PrintedExperiment) -> Iterator[Departure]:
@@ -317,38 +316,28 @@ def _arrival(read: ReadOf, printed: PrintedExperiment) -> Iterator[Departure]:
         yield REDUCED, f"ends at {best:.1%} for {until.values[0]:.0%}"
 
 
-def _count(number: float) -> str:
-    return f"{number:,.1f}".removesuffix(".0")
-
-
 def _drops(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
     """The drops of the rate, as far as the run goes; a shortened schedule is told by its length alone."""
     if (drops := printed["drops"]) is None:
         return
     if drops.by_loss:
-        yield from _falls(ours, drops)
+        asked = [(below, factor) for below, factor in drops.values[0]]
+        if [*ours.falls] != asked or ours.drops:
+            yield STAND_IN, f"drops {[*ours.falls, *ours.drops]} for {asked} by mean loss"
         return
+    epochs = ours.epochs or 0
+    asked = [(epoch, factor) for epoch, factor in (drops.values[0] if drops.values else ())]
     if drops.periodic:
         every, factor = drops.periodic
-        asked = [(every * (k + 1), factor ** (k + 1)) for k in range(int((ours.epochs or 0) // every))]
-    else:
-        asked = [(epoch, factor) for epoch, factor in drops.values[0]]
-    short = printed["epochs"] is not None and (ours.epochs or 0) < 0.99 * printed["epochs"].values[0]
-    if short and len(ours.drops) == len(asked):
+        asked = [(every * (k + 1), factor ** (k + 1)) for k in range(int(epochs // every))]
+    length = printed["epochs"]
+    if length is not None and epochs < 0.99 * length.values[0] and len(ours.drops) == len(asked):
         return
-    asked = [drop for drop in asked if ours.epochs is None or drop[0] < ours.epochs]
-    alike = len(asked) == len(ours.drops) and all(
-        abs(a[0] - b[0]) <= 1 and isclose(a[1], b[1]) for a, b in zip(asked, ours.drops, strict=True)
-    )
-    if not alike:
+    asked = [drop for drop in asked if ours.epochs is None or drop[0] < epochs]
+    pairs = list(zip(asked, ours.drops, strict=False))
+    alike = all(abs(a[0] - b[0]) <= 1 and isclose(a[1], b[1]) for a, b in pairs)
+    if not (alike and len(asked) == len(ours.drops)):
         yield STAND_IN, f"drops {[(round(e), f) for e, f in ours.drops]} for {asked}"
-
-
-def _falls(ours: Described, drops: Printed) -> Iterator[Departure]:
-    """The drops of a rate that hangs on the mean loss."""
-    asked = [(below, factor) for below, factor in drops.values[0]]
-    if [*ours.falls] != asked or ours.drops:
-        yield STAND_IN, f"drops {[*ours.falls, *ours.drops]} for {asked} by mean loss"
 
 
 def _sample(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:

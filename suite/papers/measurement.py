@@ -107,7 +107,7 @@ def measure_evidence(artifact: Artifact, evidence: Evidence) -> Measurement:
             else:
                 runs = [part.stored[run] for run in dict.fromkeys(part.runs["run"]) if run]
                 result.found[name] = value
-                result.rests[name] = Rests(quantity.value, tuple(read_of(run, quantity.results) for run in runs))
+                result.rests[name] = Rests(tuple(read_of(run, quantity.results) for run in runs))
     result.survey = survey(evidence.versions, is_timed, is_arithmetic)
     return result
 

@@ -100,10 +100,7 @@ def scales(panel: Panel, evidence: Evidence, measurement: Measurement, drawn: It
     judged = {read.spec.id for name in claimed & set(measurement.rests) for read in measurement.rests[name].runs}
     frame = panel.read(evidence)
     alone = sorted(((asked.intersection(drawn) or asked) - judged).intersection(frame.stored))
-    return {
-        grade(f"{panel.id}/drawing", Rests(panel.read, (read_of(frame.stored[run]),)), experiments).rests_on
-        for run in alone
-    }
+    return {grade(f"{panel.id}/drawing", Rests((read_of(frame.stored[run]),)), experiments).rests_on for run in alone}
 
 
 def _verdict(

@@ -6,7 +6,8 @@ import io
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
-from suite.claims.board import word
+from suite.claims.board import stand_in, word
+from suite.claims.estimate import Estimate
 from suite.claims.judge import Verdict
 from suite.papers.artifact import Artifact, Evidence, Groups
 from suite.runs.archive import Runs
@@ -116,32 +117,35 @@ def values(verdicts: Iterable[Verdict]) -> pd.DataFrame | None:
     """A row per printed value of each claim with ours and its interval; None without claims."""
     import pandas as pd
 
-    rows = [row for verdict in verdicts for row in _values(verdict)]
-    return pd.DataFrame(rows) if rows else None
+    rows = [row for verdict in verdicts for row in rows_of(verdict, verdict.measured)]
+    return pd.DataFrame(rows, columns=list(VALUES)) if rows else None
 
 
-def _values(verdict: Verdict) -> Iterator[dict[str, Any]]:
+VALUES = ("claim", "says", "printed", "ours", "low", "high", "beside", "unit", "n", "rests on", "verdict", "note")
+
+
+def rows_of(verdict: Verdict, measured: Estimate | None) -> Iterator[dict[str, Any]]:
     """A row per value of a claim, one where nothing was measured.
 
     ``beside`` is what was computed near a claim without being its quantity, and decides nothing.
     """
-    claim, measured = verdict.claim, verdict.measured
+    claim, said = verdict.claim, measured or verdict.proxy
     each = claim.rule == "within" or len(claim.printed) > 1
-    beside = verdict.proxy.values if verdict.proxy and not measured else (None,)
+    beside = verdict.proxy.values if verdict.proxy else (None,)
     spans = [(*span, None) for span in measured.spans] if measured else [(None, None, None, near) for near in beside]
     for index, span in enumerate(spans):
-        printed = claim.printed[index if each else 0] if len(claim.printed) > (index if each else 0) else None
+        at = index if each else 0
         yield {
             "claim": claim.id,
             "says": claim.says,
-            "printed": printed,
-            "ours": span[0],
-            "low": span[1],
-            "high": span[2],
-            "beside": span[3],
+            "printed": claim.printed[at] if len(claim.printed) > at else None,
+            **dict(zip(("ours", "low", "high", "beside"), span, strict=True)),
             "unit": claim.unit,
             "n": measured.n if measured else 0,
             "rests on": verdict.rests_on,
             "verdict": word(verdict),
-            "note": said.note if (said := measured or verdict.proxy) else "",
+            "exploratory": verdict.exploratory.verdict if verdict.exploratory else "",
+            "stand-in": stand_in(verdict),
+            "runs": verdict.digest,
+            "note": said.note if said else "",
         }

@@ -13,15 +13,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from suite.claims.estimate import EXACT, GRADES
 from suite.claims.judge import NEEDS, ON_A_CPU, PROFILES
 from suite.papers.artifact import Artifact, Evidence, FewSeeds, Groups, Missing, Paper, few_seeds
 from suite.papers.catalogue import entries, published, select
-from suite.papers.measurement import measure, measure_evidence
+from suite.papers.measurement import Measurement, measure, measure_evidence
 from suite.papers.panel import Panel
 from suite.papers.verdicts import grades, judge_artifacts, scales
 from suite.report import style
@@ -31,12 +30,13 @@ from suite.runs.files import write_whole
 from suite.runs.store import StoreError, UnusableRun
 
 if TYPE_CHECKING:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
 FORMS = ("svg", "png", "pdf")
 SVG = "http://www.w3.org/2000/svg"
 XLINK = "http://www.w3.org/1999/xlink"
+MARGIN = 4  # points around a panel
+Box = tuple[int, int, int, int]
 STAMP_INCHES = 0.17  # height kept free at the foot of a figure for the line that says what it shows
 
 
@@ -112,42 +112,20 @@ def _needs(artifact: Artifact, lacking: str) -> str:
     return f"needs {beyond[0]} ({lacking})" if beyond else lacking
 
 
-def draw(artifact: Artifact, source: Runs, profile: str | None = None) -> Figure | None:
-    """The figure of ``drawing``, or None when the artifact has no drawing or no profile has its runs."""
-    try:
-        drawn = drawing(artifact, source, profile)
-    except Missing:
-        return None
-    return drawn.figure if drawn else None
-
-
 def _drawn(artifact: Artifact, source: Runs, profile: str, few: FewSeeds | None = None) -> Drawing:
     groups = few.groups if few else artifact.runs(profile)
     evidence = Evidence(source, groups, profile)
-    draw = artifact.draw
-    assert draw is not None
-    taken = lambda: tuple(sorted(evidence.read))
-    return rendered(
-        artifact,
-        lambda figure: draw(evidence, figure),
-        lambda: _rests_on(artifact, source, profile, few, taken()),
-        profile if any(groups.values()) else "",
-        taken,
-        groups,
-        str(few or ""),
-    )
+    assert artifact.draw is not None
+    figure = filled(artifact, partial(artifact.draw, evidence))
+    runs = tuple(sorted(evidence.read))
+    measurement = measure_evidence(artifact, evidence) if few else measure(artifact, source, profile)
+    rests_on = _rests_on(artifact, evidence, measurement, runs)
+    at = profile if any(groups.values()) else ""
+    return stamped(Drawing(artifact, figure, at, rests_on, runs, groups, str(few or "")))
 
 
-def rendered(
-    artifact: Artifact,
-    fill: Callable[[Figure], None],
-    rests_on: Callable[[], tuple[str, ...]],
-    profile: str = "",
-    runs: Callable[[], tuple[str, ...]] = tuple,
-    groups: Groups = MappingProxyType({}),
-    seeds: str = "",
-) -> Drawing:
-    """A figure of the artifact's size, filled and stamped; ``runs`` and ``rests_on`` are asked after it is filled."""
+def filled(artifact: Artifact, fill: Callable[[Figure], None]) -> Figure:
+    """A figure of the artifact's size, filled."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -155,21 +133,24 @@ def rendered(
         figure = Figure(figsize=artifact.size, layout="constrained")
         FigureCanvasAgg(figure)
         fill(figure)
-        drawn = Drawing(artifact, figure, profile, rests_on(), runs(), groups, seeds)
-        _stamp(figure, drawn.stamp)
-        style.lighten(figure)
+    return figure
+
+
+def stamped(drawn: Drawing) -> Drawing:
+    """The drawing with its stamp at the foot, its long curves thinned."""
+    with style.applied(drawn.artifact.id):
+        _stamp(drawn.figure, drawn.stamp)
+        style.lighten(drawn.figure)
     return drawn
 
 
 def _rests_on(
-    artifact: Artifact, source: Runs, profile: str, few: FewSeeds | None, taken: tuple[str, ...]
+    artifact: Artifact, evidence: Evidence, measurement: Measurement, taken: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """What the artifact's claims rest on at this profile, and the runs that a panel draws, the best grade first.
+    """What the artifact's claims rest on, and the runs that a panel draws, the best grade first.
 
     Exact runs beside others are not named.
     """
-    evidence = Evidence(source, few.groups if few else artifact.runs(profile), profile)
-    measurement = measure_evidence(artifact, evidence) if few else measure(artifact, source, profile)
     present = {rests.rests_on for rests in grades(artifact.id, measurement).values()}
     if isinstance(artifact, Panel) and entries(artifact.id.partition("/")[0]):  # a question of ours has no scale
         present |= scales(artifact, evidence, measurement, taken) - {EXACT}
@@ -211,25 +192,34 @@ def image(drawn: Drawing, form: str, dpi: float | None = None) -> bytes:
     return buffer.getvalue()
 
 
-def painted(drawn: Drawing) -> FigureCanvasAgg:
-    """The figure in pixels, on white, each artist drawn once. Raises DrawingError."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    canvas = FigureCanvasAgg(drawn.figure)
-    drawn.figure.set_facecolor("white")
-    with _naming(drawn.artifact), style.applied(drawn.artifact.id):
-        canvas.draw()
-    return canvas
-
-
 def _svg(drawn: Drawing) -> bytes:
-    """The figure as SVG with its title and description for readers who cannot see it, in the viewer's ink."""
+    return _written(_tree(drawn)[0])
+
+
+def whole_and_panel(drawn: Drawing) -> tuple[bytes, bytes]:
+    """The figure as SVG, and the same showing its first panel alone. Raises DrawingError."""
+    root, box = _tree(drawn)
+    whole = _written(root)
+    left, top, width, height = box
+    root.attrib |= {"viewBox": f"{left} {top} {width} {height}", "width": f"{width}pt", "height": f"{height}pt"}
+    return whole, _written(root)
+
+
+def _tree(drawn: Drawing) -> tuple[ElementTree.Element, Box]:
+    """The figure as SVG with its title and description for readers who cannot see it, in the viewer's ink.
+
+    With it comes the place of its first panel.
+    """
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-    buffer, dots = io.BytesIO(), drawn.figure.dpi
+    buffer, dots, panel = io.BytesIO(), drawn.figure.dpi, list[Box]()
     # not savefig, which goes through every artist twice
     with _naming(drawn.artifact), style.applied(drawn.artifact.id):
-        FigureCanvasSVG(drawn.figure).print_svg(buffer, metadata={"Date": None})
+        canvas = FigureCanvasSVG(drawn.figure)
+        # once it is drawn, by the renderer that measured its texts
+        heard = canvas.mpl_connect("draw_event", lambda event: panel.append(_first_panel(drawn.figure, event)))
+        canvas.print_svg(buffer, metadata={"Date": None})
+        canvas.mpl_disconnect(heard)
     drawn.figure.dpi = dots  # print_svg leaves 72 behind
     root = ElementTree.fromstring(buffer.getvalue())
     for metadata in root.findall(f"{{{SVG}}}metadata"):
@@ -244,6 +234,21 @@ def _svg(drawn: Drawing) -> bytes:
         told = ElementTree.Element(f"{{{SVG}}}{name}", {} if name == "style" else {"id": name})
         told.text = text
         root.insert(0, told)
+    return root, panel[0]
+
+
+def _first_panel(figure: Figure, event: Any) -> Box:
+    """Left, top, width and height, in points, of the first panel with its labels; of all where there is none."""
+    width, height = (72 * inches for inches in figure.get_size_inches())
+    box = figure.axes[0].get_tightbbox(event.renderer) if figure.axes else None
+    if box is None:  # no panel, or one that is not shown
+        return 0, 0, round(width), round(height)
+    left, right = max(int(box.x0) - MARGIN, 0), min(int(box.x1) + MARGIN, round(width))
+    bottom, top = max(int(box.y0) - MARGIN, 0), min(int(box.y1) + MARGIN, round(height))
+    return left, round(height) - top, right - left, top - bottom
+
+
+def _written(root: ElementTree.Element) -> bytes:
     ElementTree.register_namespace("", SVG)
     ElementTree.register_namespace("xlink", XLINK)
     return b'<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode").encode()

@@ -12,12 +12,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 from suite.claims.board import EMPIRICAL, STAND_INS, on_one_run, said, stand_in
 from suite.claims.judge import CLAIM, CONTRADICTION, TEST, VERDICTS, Claim, Verdict
 from suite.papers.catalogue import entries, papers_of, places
-from suite.report.numerals import ours, printed
+from suite.report.numerals import markdown, ours, printed
 
 FILE = "findings.toml"
 DECIDED = ("reproduced", "not reproduced", "no visible difference")
@@ -58,13 +60,16 @@ def findings(home: Path) -> list[Finding]:
 
 def findings_told(found: Iterable[Finding], verdicts: Sequence[Verdict]) -> str:
     """A table of the findings, paper by paper; Markdown."""
-    lines, last = [], ""
-    for number, finding in enumerate(found, 1):
-        if finding.paper != last:
-            last = finding.paper
-            lines += [f"\n### `{last}`\n", "| | the paper says | we have | what decides |", "|--:|---|---|---|"]
-        lines.append(f"| {number} | {finding.says} | {have(finding.of(verdicts))} | {finding.decides} |")
-    return "\n".join(lines).strip()
+    rows = [(f.paper, (i, f.says, have(f.of(verdicts)), f.decides)) for i, f in enumerate(found, 1)]
+    return _by_paper("###", ["", "the paper says", "we have", "what decides"], rows, "rlll")
+
+
+def _by_paper(heading: str, head: Sequence[str], rows: Iterable[tuple[str, Iterable[object]]], align: str) -> str:
+    """A table for each paper below its name."""
+    parts = []
+    for paper, own in groupby(rows, itemgetter(0)):
+        parts += [f"{heading} `{paper}`", markdown(head, (cells for _, cells in own), align)]
+    return "\n\n".join(parts)
 
 
 def have(found: Sequence[Verdict]) -> str:
@@ -106,16 +111,14 @@ def _strength(verdict: Verdict) -> tuple[bool, int, bool, bool, bool, int]:
 
 def board_of_papers(verdicts: Sequence[Verdict]) -> str:
     """A line per paper: claims decided, of how many, what stand-ins say of others, the strongest number; Markdown."""
-    lines = ["| paper | decided | claims | stand-ins | strongest number |", "|---|--:|--:|---|---|"]
+    rows = []
     for paper in dict.fromkeys(v.claim.paper for v in verdicts):
         mine = [v for v in verdicts if v.claim.paper == paper and v.claim.kind == CLAIM and not v.claim.row_of]
         mine = [v for v in mine if v.rests_on in ("", *EMPIRICAL)]
         decided = sum(v.decides and v.verdict in DECIDED for v in mine)
         best = min((v for v in mine if v.measured), key=_most_telling, default=None)
-        lines.append(
-            f"| `{paper}` | {decided} | {len(mine)} | {speaking(mine)} | {_strongest(best) if best else 'none'} |"
-        )
-    return "\n".join(lines)
+        rows.append((f"`{paper}`", decided, len(mine), speaking(mine), _strongest(best) if best else "none"))
+    return markdown(["paper", "decided", "claims", "stand-ins", "strongest number"], rows, "lrrll")
 
 
 def _most_telling(verdict: Verdict) -> tuple[object, ...]:
@@ -157,21 +160,16 @@ def contradictory(home: Path) -> list[Claim]:
 
 def contradictions(home: Path) -> str:
     """A table of the papers' contradictions, paper by paper; Markdown."""
-    lines, last = [], ""
-    for entry in contradictory(home):
-        if entry.paper != last:
-            last = entry.paper
-            lines += [f"\n## `{last}`\n", "| where | the paper says | what excludes it |", "|---|---|---|"]
-        doubt = entry.doubt[:1].upper() + entry.doubt[1:]
-        lines.append(f"| {entry.where} | {entry.says[:1].upper()}{entry.says[1:]} | {doubt} |")
-    return "\n".join(lines).strip()
+    begun = lambda text: text[:1].upper() + text[1:]
+    rows = [(e.paper, (e.where, begun(e.says), begun(e.doubt))) for e in contradictory(home)]
+    return _by_paper("##", ["where", "the paper says", "what excludes it"], rows, "lll")
 
 
 def every_id(verdicts: Sequence[Verdict]) -> str:
     """A table of all ids that a claim ever had, with their places and verdicts; Markdown."""
     now: Mapping[str, str] = {verdict.claim.id: said(verdict) for verdict in verdicts}
-    lines = ["| id | became | of, or held by | verdict |", "|---|---|---|---|"]
+    rows = []
     for name, place in places().items():
         target = "" if place.target == name else f"`{place.target}`"
-        lines.append(f"| `{name}` | {place.becomes} | {target} | {now.get(name, '')} |")
-    return "\n".join(lines)
+        rows.append((f"`{name}`", place.becomes, target, now.get(name, "")))
+    return markdown(["id", "became", "of, or held by", "verdict"], rows, "llll")

@@ -23,7 +23,7 @@ from suite.papers.catalogue import PAPERS, paper
 from suite.report import structure
 from suite.report.drawing import Drawing, drawing, image
 from suite.report.site.render import ASSETS, HERE
-from suite.report.site.rows import PagePlace, make, rows_of
+from suite.report.site.rows import PagePlace, make
 from suite.runs.archive import Runs
 
 FOLDER = "docs/images"
@@ -130,9 +130,7 @@ def shown(drawn: Drawing) -> str:
 
 
 def _screenshot(path: Path, artifact_id: str, window: tuple[int, int], source: Runs) -> Illustration:
-    name = artifact_id.partition("/")[0]
-    place = next(place for place, row in enumerate(rows_of(paper(name))) if row.id == artifact_id)
-    _, files, _ = make(PagePlace(name, place), source)
+    _, files, _ = make(PagePlace(artifact_id), source)
     files |= {asset: (HERE / asset).read_bytes() for asset in ASSETS}
     page = f"{artifact_id}.html"
     digest = hashlib.sha256(files[page]).hexdigest()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from suite.claims.estimate import Estimate, exact
@@ -99,6 +99,13 @@ def rounded(value: float, digits: int) -> float:
 def _signed(text: str) -> str:
     """The minus sign of print before the number; an exponent keeps its hyphen."""
     return f"−{text[1:]}" if text.startswith("-") else text
+
+
+def markdown(head: Sequence[str], rows: Iterable[Iterable[object]], align: str) -> str:
+    """A table; ``align`` has a letter for each column, "r" for one of numbers."""
+    lines = ["| " + " | ".join(map(str, row)) + " |" for row in (head, *rows)]
+    rule = "".join("|--:" if side == "r" else "|---" for side in align)
+    return "\n".join([lines[0], f"{rule}|", *lines[1:]])
 
 
 def with_unit(text: str, unit: str) -> str:

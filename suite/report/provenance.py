@@ -18,21 +18,6 @@ OF_THE_RUN = ("started", "telemetry", "processor_seconds")  # in its environment
 
 
 @dataclass(frozen=True)
-class ListedRun:
-    """A stored run as the page lists it; ``fault`` is set when it could not be read."""
-
-    id: str
-    experiment: str = ""
-    seed: int = 0
-    settings: str = ""
-    status: str = ""
-    note: str = ""
-    environment: str = ""
-    origin: str = ""  # which code made it, and on which day it began
-    fault: str = ""
-
-
-@dataclass(frozen=True)
 class DepartureLedger:
     """Departures that a reference implementation declares in its docstring."""
 
@@ -41,28 +26,36 @@ class DepartureLedger:
     parts: tuple[tuple[str, tuple[str, ...]], ...]  # heading ("from the paper"), items
 
 
-def runs_and_environments(source: Runs, wanted: Iterable[str]) -> tuple[dict[str, dict[str, Any]], list[ListedRun]]:
-    """The environments of the wanted runs by letter, and the runs with the letter of theirs."""
+def runs_and_environments(
+    source: Runs, wanted: Iterable[str]
+) -> tuple[dict[str, dict[str, Any]], list[dict[str, Any]]]:
+    """The environments of the wanted runs by letter, and a row for each run: its ``fault``, or what it is."""
     letters: dict[str, str] = {}
     environments: dict[str, dict[str, Any]] = {}
-    described = []
+    described: list[dict[str, Any]] = []
     for run_id in wanted:
         try:
             run = source.read(run_id)
-        except KeyError:
-            described.append(ListedRun(run_id, fault="named by a quantity, but not stored"))
-            continue
-        except UnusableRun as error:
-            described.append(ListedRun(run_id, fault=str(error)))
+        except (KeyError, UnusableRun) as error:
+            absent = "named by a quantity, but not stored"
+            described.append({"id": run_id, "fault": absent if isinstance(error, KeyError) else str(error)})
             continue
         facts = _facts(run.environment)
         letter = letters.setdefault(repr(facts), f"E{len(letters) + 1}")
         entry = environments.setdefault(letter, {"facts": facts, "runs": 0})
         entry["runs"] += 1
-        settings = ", ".join(f"{key}={canonical(value)}" for key, value in run.spec.settings.items())
-        note = str(run.outcome.get("note", ""))
         described.append(
-            ListedRun(run_id, run.spec.experiment, run.spec.seed, settings, run.status, note, letter, origin([run]))
+            {
+                "id": run_id,
+                "fault": "",
+                "experiment": run.spec.experiment,
+                "seed": run.spec.seed,
+                "settings": ", ".join(f"{key}={canonical(value)}" for key, value in run.spec.settings.items()),
+                "status": run.status,
+                "note": str(run.outcome.get("note", "")),
+                "environment": letter,
+                "origin": origin([run]),  # which code made it, and on which day it began
+            }
         )
     return environments, described
 

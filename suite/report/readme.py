@@ -1,28 +1,24 @@
 """What README and docs say of verdicts and speed, generated from what is committed so that they say nothing else.
 
-``python -m suite.report.readme`` exits with 1 when a block is out of date; ``--write`` brings all up to date. A block
-stands between two comments, ``<!-- NAME:begin -->`` and ``<!-- NAME:end -->``.
+A block stands between two comments, ``<!-- NAME:begin -->`` and ``<!-- NAME:end -->``. ``sgd-suite refresh`` renews
+all of them.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 
 from suite.claims.board import EMPIRICAL, NOTHING, WORDS, Board, apart, board, corrected, rows_told, stand_ins
 from suite.claims.estimate import Estimate
 from suite.claims.judge import VERDICTS, Verdict
-from suite.papers.catalogue import paper, papers_of, published
-from suite.papers.evidence import committed
+from suite.papers.catalogue import paper, published
 from suite.papers.verdicts import judge_artifacts
 from suite.report import speed
 from suite.report.answers import Answer, answers, beside_claims
 from suite.report.findings import board_of_papers, contradictions, every_id, findings, findings_told
-from suite.report.numerals import alike, ours, printed
-from suite.runs.archive import Layered, Runs
+from suite.report.numerals import markdown, ours, printed
+from suite.runs.archive import Runs
 from suite.runs.environment import ROOT
 
 OWN = ROOT / "paper_figures"  # the home of this project's papers
@@ -90,10 +86,9 @@ def _table(title: str, columns: Sequence[str], rows: Mapping[str, Counter[str]])
     """Counts by row and column, and their sums; without the columns that count nothing."""
     total = sum(rows.values(), Counter[str]())
     columns = [column for column in columns if total[column]]
-    text = ["| " + " | ".join((title, *columns, "claims")) + " |", "|---" + "|--:" * (len(columns) + 1) + "|"]
-    for name, tally in [*rows.items(), ("all", total)]:
-        text.append(f"| {name} | " + " | ".join(str(tally[c]) for c in columns) + f" | {tally.total()} |")
-    return "\n".join(text)
+    lines = [*rows.items(), ("all", total)]
+    cells = [[name, *(tally[column] for column in columns), tally.total()] for name, tally in lines]
+    return markdown([title, *columns, "claims"], cells, "l" + "r" * (len(columns) + 1))
 
 
 def results(verdicts: Sequence[Verdict]) -> str:
@@ -111,8 +106,8 @@ def answered(
         picture = f"{images}/{answer.figure.replace('/', '-')}.png"
         parts.append(f"**{answer.question}** {told.text}")
         if told.table:
-            head, *rows = ("| " + " | ".join(row) + " |" for row in told.table)
-            parts.append("\n".join((head, "|---" + "|--:" * (len(told.table[0]) - 1) + "|", *rows)))
+            head, *rows = told.table
+            parts.append(markdown(head, rows, "l" + "r" * (len(head) - 1)))
         parts.append(f"![{answer.alt}]({picture})")
     return "\n\n".join(parts)
 
@@ -173,11 +168,6 @@ def rewritten(text: str, name: str, block: str) -> str:
     return f"{before}{begin}\n{block}\n{end}{rest.partition(end)[2]}"
 
 
-def judged(source: Runs) -> list[Verdict]:
-    """Every claim of this project's papers, as ``judged_of`` gives them."""
-    return judged_of(papers_of(OWN), source)
-
-
 def judged_of(papers: Iterable[str], source: Runs) -> list[Verdict]:
     """Every claim of these papers on the evidence of ``source``, each at the largest profile that decides it."""
     found = []
@@ -206,33 +196,3 @@ def blocks(verdicts: Sequence[Verdict], source: Runs) -> dict[str, dict[str, str
 def blocks_elsewhere(verdicts: Sequence[Verdict]) -> dict[str, dict[str, str]]:
     """The same of a project with papers of its own: what its README says of its claims."""
     return {"README.md": {"verdicts": first_table(verdicts), "results": results(verdicts)}}
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m suite.report.readme", description=__doc__)
-    parser.add_argument("--write", action="store_true", help="rewrite the blocks instead of comparing them")
-    parser.add_argument("--root", type=Path, default=ROOT, metavar="D")
-    chosen = parser.parse_args(arguments)
-    old, new = {}, {}
-    source = Layered(committed())
-    for name, wanted in blocks(judged(source), source).items():
-        try:
-            old[name] = new[name] = (chosen.root / name).read_text(encoding="utf-8")
-            for block, text in wanted.items():
-                new[name] = rewritten(new[name], block, text)
-        except (ValueError, OSError) as error:
-            print(f"{name}: {error}", file=sys.stderr)
-            return 2
-    stale = [name for name in new if not alike(old[name], new[name])]
-    if chosen.write:
-        for name in stale:
-            (chosen.root / name).write_text(new[name], encoding="utf-8")
-        return 0
-    for name in stale:
-        print(f"{name} is out of date: python -m suite.report.readme --write", file=sys.stderr)
-    return 1 if stale else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -10,12 +10,12 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from suite.claims.board import WORDS as WORDS_OF
-from suite.claims.board import stand_in, word
 from suite.claims.judge import Verdict
+from suite.report.data import rows_of
 from suite.report.numerals import alike
 
 FILE = "results.csv"  # in a paper's home
@@ -23,53 +23,14 @@ FILE = "results.csv"  # in a paper's home
 Row = dict[str, str]
 NUMBERS = ("ours", "low", "high", "beside")
 WORDS = ("printed", "unit", "n", "rests on", "verdict", "exploratory", "stand-in", "runs")
-COLUMNS = (
-    "claim",
-    "says",
-    "printed",
-    *NUMBERS,
-    "unit",
-    "n",
-    "rests on",
-    "verdict",
-    "exploratory",
-    "stand-in",
-    "runs",
-    "note",
-)
+COLUMNS = ("claim", "says", "printed", *NUMBERS, *WORDS[1:], "note")
 RELATIVE, OF_INTERVAL, NOTHING = 1e-6, 1e-3, 1e-9  # what is less than the last is rounding
 
 
 def rows(verdicts: Iterable[Verdict]) -> list[Row]:
     """A row per value of each claim as it is measured today, one where nothing was measured."""
-    return [{name: _text(value) for name, value in row.items()} for v in verdicts for row in _rows(v)]
-
-
-def _rows(verdict: Verdict) -> Iterator[dict[str, Any]]:
-    claim, ours = verdict.claim, verdict.present.measured
-    each = claim.rule == "within" or len(claim.printed) > 1
-    spans: list[Any] = [(*span, None) for span in ours.spans] if ours else []
-    spans = spans or [(None, None, None, near) for near in (verdict.proxy.values if verdict.proxy else (None,))]
-    said = ours or verdict.proxy
-    for place, (value, low, high, beside) in enumerate(spans):
-        at = place if each else 0
-        yield {
-            "claim": claim.id,
-            "says": claim.says,
-            "printed": claim.printed[at] if len(claim.printed) > at else None,
-            "ours": value,
-            "low": low,
-            "high": high,
-            "beside": beside,
-            "unit": claim.unit,
-            "n": ours.n if ours else 0,
-            "rests on": verdict.rests_on,
-            "verdict": word(verdict),
-            "exploratory": verdict.exploratory.verdict if verdict.exploratory else "",
-            "stand-in": stand_in(verdict),
-            "runs": verdict.digest,
-            "note": said.note if said else "",
-        }
+    found = (row for verdict in verdicts for row in rows_of(verdict, verdict.present.measured))
+    return [{name: _text(row[name]) for name in COLUMNS} for row in found]
 
 
 def _text(value: Any) -> str:

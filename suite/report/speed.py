@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from suite.report.numerals import markdown
 from suite.runs.environment import ROOT
 
 FORMAT = 1
@@ -277,9 +278,9 @@ def notes(document: Mapping[str, Any]) -> str:
 
 def table(document: Mapping[str, Any]) -> str:
     """Ratios of a document's workloads as Markdown."""
-    head = [f"{title(document)}:", "", _line(COLUMNS), "|---|--:|--:|---|---|--:|---|"]
-    told = notes(document)
-    return "\n".join([*head, *(_line(row) for row in rows(document)), *(["", told] if told else [])])
+    return "\n\n".join(
+        filter(None, (f"{title(document)}:", markdown(COLUMNS, rows(document), "lrrllrl"), notes(document)))
+    )
 
 
 def throughput_gains(document: Mapping[str, Any]) -> dict[str, dict[str, float]]:
@@ -305,10 +306,6 @@ def sentences(gains: Mapping[str, Mapping[str, float]]) -> str:
         for network, by_k in gains.items()
     ]
     return f"Examples per second of ours over those with one learner: {'; '.join(parts)}." if parts else ""
-
-
-def _line(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
 
 
 def tables(documents: Iterable[Mapping[str, Any]]) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from suite.papers.artifact import Artifact
 from suite.report import speed
-from suite.report.drawing import Drawing, image, rendered
+from suite.report.drawing import Drawing, filled, stamped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,36 +22,18 @@ AXES = (  # of growth, what it counts
 )
 
 
-@dataclass(frozen=True)
-class Figured:
-    """A drawing for the page."""
-
-    title: str
-    alt: str
-    svg: bytes
-
-
-@dataclass(frozen=True)
-class Speed:
-    """One machine class on the page."""
-
-    id: str
-    title: str
-    figures: list[Figured]
-    rows: list[tuple[str, ...]]
-    notes: str
-
-
-def measured_speed() -> list[Speed]:
-    """What the committed documents say, for the report; nothing outside a checkout."""
-    found = []
-    for document in speed.committed():
-        drawings = [roofline(document), against_batch(document), growth(document)]
-        figures = [Figured(d.artifact.title, d.artifact.alt, image(d, "svg")) for d in drawings if d]
-        found.append(
-            Speed(_id(document), speed.title(document), figures, speed.rows(document), speed.notes(document))
-        )
-    return found
+def measured_speed() -> list[dict[str, Any]]:
+    """What the committed documents say, for the report's page of speed; nothing outside a checkout."""
+    return [
+        {
+            "id": _id(document),
+            "title": speed.title(document),
+            "figures": [drawn for draw in (roofline, against_batch, growth) if (drawn := draw(document))],
+            "rows": speed.rows(document),
+            "notes": speed.notes(document),
+        }
+        for document in speed.committed()
+    ]
 
 
 def roofline(document: Mapping[str, Any]) -> Drawing | None:
@@ -61,14 +42,14 @@ def roofline(document: Mapping[str, Any]) -> Drawing | None:
     if not points["ours"]:
         return None
     shares = sorted(share for *_, share in points["ours"])
-    artifact = _artifact(
+    return _measured(
         document,
+        partial(_draw_roofline, document, points),
         "roofline",
         "Attained against the limit",
         f"Operations per second against operations per byte on logarithmic axes. Below the device's measured limits "
         f"lie {len(shares)} workloads; ours attains from {shares[0]:.0%} to {shares[-1]:.0%} of its limit.",
     )
-    return _measured(artifact, partial(_draw_roofline, document, points))
 
 
 def _attained(document: Mapping[str, Any], kind: str) -> list[tuple[float, float, float]]:
@@ -96,22 +77,14 @@ def _draw_roofline(
         corner = peak / copied
         inside = [x for x in (ends[0], corner, ends[1]) if ends[0] <= x <= ends[1]]
         label = "limit on the GPU" if name == "cuda" else f"limit of {name} thread{'s' if name != '1' else ''}"
-        axes.plot(
-            inside,
-            [min(peak, x * copied) for x in inside],
-            color=INK,
-            linestyle="-" if name != "1" else "--",
-            linewidth=1,
-            label=label,
-        )
+        limit, dashes = [min(peak, x * copied) for x in inside], "-" if name != "1" else "--"
+        axes.plot(inside, limit, color=INK, linestyle=dashes, linewidth=1, label=label)
     for kind, marker, label in KINDS:
         if points[kind]:
             x, y, _ = zip(*points[kind], strict=True)
             axes.plot(x, y, linestyle="none", marker=marker, label=label, alpha=0.85)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlabel("operations per byte moved (FLOP / byte), both counted")
-    axes.set_ylabel("operations per second (FLOP/s)")
+    axes.set(xscale="log", yscale="log")
+    axes.set(xlabel="operations per byte moved (FLOP / byte), both counted", ylabel="operations per second (FLOP/s)")
     axes.legend()
 
 
@@ -131,14 +104,14 @@ def against_batch(document: Mapping[str, Any]) -> Drawing | None:
     if not table:
         return None
     who = list(dict.fromkeys(row[WHO] for row in table))
-    artifact = _artifact(
+    return _measured(
         document,
+        partial(_draw_against_batch, table),
         "batch",
         "An update of LeNet against its batch",
         f"Milliseconds of one update against the examples of its batch, on logarithmic axes, for {', '.join(who)}: "
         "each in its fastest form and number of threads. Bands reach from the first to the third quartile of rounds.",
     )
-    return _measured(artifact, partial(_draw_against_batch, table))
 
 
 def updates_by_batch(document: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -163,12 +136,11 @@ def _draw_against_batch(table: list[dict[str, Any]], figure: Figure) -> None:
     frame = pd.DataFrame(table)
     looks: dict[str, Any] = {"hue": WHO, "style": WHO, "markers": True, "estimator": "median"}
     sns.lineplot(frame, x="M", y="ms", **looks, errorbar=("pi", 50), ax=axes)
-    _logarithmic(axes)
+    axes.set(xscale="log", yscale="log")
     batches = sorted(frame["M"].unique())
     axes.set_xticks(batches, [f"{batch:g}" for batch in batches], minor=False)
     axes.set_xticks([], minor=True)
-    axes.set_xlabel("examples of the batch, M")
-    axes.set_ylabel("milliseconds of an update")
+    axes.set(xlabel="examples of the batch, M", ylabel="milliseconds of an update")
     axes.legend(title=None)
 
 
@@ -176,8 +148,9 @@ def growth(document: Mapping[str, Any]) -> Drawing | None:
     """Seconds of a gradient against replicas, batch and parameters, and memory of a replica; None if not measured."""
     if not any(speed.grown(document, axis) for axis, _ in AXES):
         return None
-    artifact = _artifact(
+    return _measured(
         document,
+        partial(_draw_growth, document),
         "growth",
         "How the cost of a gradient grows",
         "Seconds of one gradient and its share of the update, with the number of threads that is fastest, against "
@@ -185,54 +158,35 @@ def growth(document: Mapping[str, Any]) -> Drawing | None:
         "parameters, on logarithmic axes. Bars reach from the first to the third quartile.",
         (8.4, 5.6),
     )
-    return _measured(artifact, partial(_draw_growth, document))
 
 
 def _draw_growth(document: Mapping[str, Any], figure: Figure) -> None:
     panels = list(figure.subplots(2, 2).flat)
     for axes, (axis, label) in zip(panels, AXES, strict=False):
-        axes.set_xlabel(label)
-        axes.set_ylabel("seconds per gradient")
+        axes.set(xlabel=label, ylabel="seconds per gradient")
         if measured := speed.grown(document, axis):
             _draw_axis(axes, measured)
             axes.legend()
     axes = panels[len(AXES)]
-    axes.set_xlabel(AXES[-1][1])
-    axes.set_ylabel("bytes that a replica keeps")
+    axes.set(xlabel=AXES[-1][1], ylabel="bytes that a replica keeps")
     known = [(x, w["memory_per_replica_bytes"]) for x, w in speed.grown(document, "parameters")]
     if known := [(x, kept) for x, kept in known if kept]:
         axes.plot(*zip(*known, strict=True), marker="o")
-        _logarithmic(axes)
+        axes.set(xscale="log", yscale="log")
 
 
 def _draw_axis(axes: Axes, measured: list[tuple[float, Mapping[str, Any]]]) -> None:
+    import numpy as np
+
     for kind, marker, label in KINDS[:2]:
-        seen = []
-        for x, workload in measured:
-            side = speed.fastest(speed.timed(workload, kind))
-            quarters = speed.per_gradient(workload, side) if side else None
-            if quarters:
-                seen.append((x, *quarters))
+        sides = [(x, workload, speed.fastest(speed.timed(workload, kind))) for x, workload in measured]
+        seen = [(x, *(speed.per_gradient(workload, side) or ())) for x, workload, side in sides if side]
         if seen:
-            values, low, middle, high = (list(column) for column in zip(*seen, strict=True))
-            bars = [
-                [m - v for m, v in zip(middle, low, strict=True)],
-                [v - m for m, v in zip(middle, high, strict=True)],
-            ]
+            values, low, middle, high = np.array(seen).T  # [points] each
             name = label if kind == "ours" else "plain loop"
+            bars = [middle - low, high - middle]
             axes.errorbar(values, middle, yerr=bars, marker=marker, label=name, capsize=2)
-    _logarithmic(axes)
-
-
-def _logarithmic(axes: Axes) -> None:
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-
-
-def _artifact(
-    document: Mapping[str, Any], name: str, title: str, alt: str, size: tuple[float, float] = (6.4, 4.6)
-) -> Artifact:
-    return Artifact(f"{_id(document)}/{name}", title, alt=alt, size=size)
+    axes.set(xscale="log", yscale="log")
 
 
 def _id(document: Mapping[str, Any]) -> str:
@@ -240,5 +194,13 @@ def _id(document: Mapping[str, Any]) -> str:
     return f"speed-{speed.file_stem(document).replace('.', '-')}"
 
 
-def _measured(artifact: Artifact, fill: Callable[[Figure], None]) -> Drawing:
-    return rendered(artifact, fill, lambda: ("measured",))
+def _measured(
+    document: Mapping[str, Any],
+    fill: Callable[[Figure], None],
+    name: str,
+    title: str,
+    alt: str,
+    size: tuple[float, float] = (6.4, 4.6),
+) -> Drawing:
+    artifact = Artifact(f"{_id(document)}/{name}", title, alt=alt, size=size)
+    return stamped(Drawing(artifact, filled(artifact, fill), "", ("measured",), ()))

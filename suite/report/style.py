@@ -8,7 +8,6 @@ a drawing calls neither ``tight_layout`` nor ``subplots_adjust``, which would ta
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ PALETTE = ("#0072b2", "#d55e00", "#009e73", "#b5639b", "#b07a00", "#3d93c9", "#7
 LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
-RAMP = ((0x2F, 0x63, 0xB5), (0x80, 0x80, 0x78), (0xC0, 0x8A, 0x10))  # blue, grey, amber: safe for any vision
+RAMP = ("#2f63b5", "#808078", "#c08a10")  # blue, grey, amber: safe for any vision
 
 HEAVY = 2000  # points of a line or a cloud beyond which it is thinned or turned into pixels
 
@@ -90,14 +89,10 @@ def ramp(count: int) -> list[str]:
 
     All have a contrast of 3:1 on white and on near-black, which leaves room for about eight distinct steps.
     """
-    colours = []
-    for i in range(count):
-        position = (len(RAMP) - 1) * (i / (count - 1) if count > 1 else 0.0)
-        left = min(int(position), len(RAMP) - 2)
-        share = position - left
-        mixed = (round(a + share * (b - a)) for a, b in zip(RAMP[left], RAMP[left + 1], strict=True))
-        colours.append("#" + "".join(f"{channel:02x}" for channel in mixed))
-    return colours
+    from matplotlib.colors import LinearSegmentedColormap, to_hex
+
+    mixed = LinearSegmentedColormap.from_list("ramp", RAMP, N=max(count, 2))
+    return [to_hex(mixed(place)) for place in range(count)]
 
 
 def thin(x: ArrayLike, y: ArrayLike, most: int = 600) -> tuple[np.ndarray, np.ndarray]:
@@ -105,47 +100,40 @@ def thin(x: ArrayLike, y: ArrayLike, most: int = 600) -> tuple[np.ndarray, np.nd
 
     The curve is cut into stretches of equal count and the lowest and highest point of each is kept, so a spike or
     an oscillation survives; so do both ends, and one point of each stretch that is not finite (a gap stays a gap).
-    Raises ValueError for arrays of other shapes or fewer than four points to keep.
+    Raises ValueError for arrays of other shapes or fewer than five points to keep.
     """
     import numpy as np
+    import pandas as pd
 
     xs, ys = np.asarray(x), np.asarray(y)
     if xs.ndim != 1 or xs.shape != ys.shape:
         raise ValueError(f"thin: x and y must be two vectors of one length, not {xs.shape} and {ys.shape}")
-    if most < 4:
-        raise ValueError(f"thin: most = {most} keeps no outline; ask for 4 points or more")
+    if most < 5:
+        raise ValueError(f"thin: most = {most} keeps no outline; ask for 5 points or more")
     if len(xs) <= most:
         return xs, ys
-    keep = {0, len(xs) - 1}
     edges = np.linspace(0, len(xs), (most - 2) // 3 + 1).astype(int)
-    for start, stop in pairwise(edges):
-        stretch = ys[start:stop].astype(float)
-        finite = np.flatnonzero(np.isfinite(stretch))
-        if len(finite):
-            keep.add(int(start + finite[stretch[finite].argmin()]))
-            keep.add(int(start + finite[stretch[finite].argmax()]))
-        if len(finite) < len(stretch):
-            keep.add(int(start + np.flatnonzero(~np.isfinite(stretch))[0]))
-    chosen = np.array(sorted(keep))
+    place, finite = np.arange(len(xs)), np.isfinite(ys)
+    stretch = np.searchsorted(edges, place, side="right")
+    seen = pd.Series(ys[finite], place[finite]).groupby(stretch[finite])
+    gaps = pd.Series(place[~finite]).groupby(stretch[~finite]).first()
+    chosen = np.unique([0, len(xs) - 1, *seen.idxmin(), *seen.idxmax(), *gaps])
     return xs[chosen], ys[chosen]
 
 
 def lighten(figure: Figure) -> None:
     """Thin the long curves of a figure and turn its dense clouds into pixels, so that no SVG grows to megabytes."""
     import numpy as np
-    from matplotlib.collections import Collection
-    from matplotlib.lines import Line2D
 
-    for line in figure.findobj(Line2D):
-        assert isinstance(line, Line2D)
+    panels = [panel for axes in figure.axes for panel in (axes, *axes.child_axes)]
+    for line in (line for panel in panels for line in panel.lines):
         x, y = np.asarray(line.get_xdata(orig=False)), np.asarray(line.get_ydata(orig=False))
         if len(x) > HEAVY:
             if line.get_marker() not in ("None", "none", "", " ", None):
                 line.set_rasterized(True)
             elif line.get_drawstyle() == "default":
                 line.set_data(*thin(x, y, HEAVY))
-    for cloud in figure.findobj(Collection):
-        assert isinstance(cloud, Collection)
+    for cloud in (cloud for panel in panels for cloud in panel.collections):
         points = max(len(np.asarray(cloud.get_offsets())), sum(len(path) for path in cloud.get_paths()))
         if points > HEAVY:
             cloud.set_rasterized(True)

@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks.document import Book, entry
 from suite.report import speed, speed_figures
+from suite.report.drawing import image
 
 FLOOR = {"flops_per_second": 1e9, "bytes_per_second": 1e9, "copies": [[1e9, 1e9]]}
 
@@ -58,9 +59,9 @@ def test_growth_is_seconds_per_gradient_by_what_grows(document):
 def test_the_report_shows_every_committed_machine(document, monkeypatch):
     monkeypatch.setattr(speed, "committed", lambda: [document])
     (shown,) = speed_figures.measured_speed()
-    assert [figure.title for figure in shown.figures] == [
+    assert [drawn.artifact.title for drawn in shown["figures"]] == [
         "Attained against the limit",
         "How the cost of a gradient grows",
     ]
-    assert all(b"<svg" in figure.svg for figure in shown.figures)
-    assert [row[0] for row in shown.rows] == ["LeNet <b>"]
+    assert all(b"<svg" in image(drawn, "svg") for drawn in shown["figures"])
+    assert [row[0] for row in shown["rows"]] == ["LeNet <b>"]

@@ -18,10 +18,6 @@ from suite.runs.store import Outcome, encode, verified
 from suite.spec import RunSpec
 
 
-def measuring(evidence):
-    """Stands for a measure that only reads runs."""
-
-
 @pytest.fixture
 def table(monkeypatch):
     """Makes a paper's table of printed settings the one that is read."""
@@ -35,8 +31,8 @@ def table(monkeypatch):
     return made
 
 
-def graded(*reads, experiments=None, measure=measuring):
-    return grade("toy/fig1/claim", Rests(measure, reads), experiments or {})
+def graded(*reads, experiments=None):
+    return grade("toy/fig1/claim", Rests(reads), experiments or {})
 
 
 def read(made=None, machine="here", results=(), best=None):

@@ -23,17 +23,13 @@ from suite.spec import RunSpec, thaw
 HERE = "Some processor"
 
 
-def measuring(evidence):
-    """Stands for a measure that only reads runs."""
-
-
 def graded(claim: str, *specs: RunSpec, machine: str = HERE, results: frozenset[str] = frozenset()) -> Grade:
     return graded_reads(claim, *(ReadOf(spec, machine, results) for spec in specs))
 
 
 def graded_reads(claim: str, *reads: ReadOf) -> Grade:
     experiments = {"train": TRAIN, **paper(claim.partition("/")[0]).experiments}
-    return grade(claim, Rests(measuring, reads), experiments)
+    return grade(claim, Rests(reads), experiments)
 
 
 def rudra(
@@ -284,8 +280,8 @@ def test_how_far_a_stored_training_came_is_read_from_its_tests(tmp_path):
 
 def test_a_computation_that_nobody_declared_is_a_stand_in():
     """Also somebody's own training on somebody's own data."""
-    undeclared = {"toy/run": Experiment(lambda: measuring)}
-    rests = Rests(measuring, (ReadOf(RunSpec("toy/run"), HERE),))
+    undeclared = {"toy/run": Experiment(lambda: graded)}
+    rests = Rests((ReadOf(RunSpec("toy/run"), HERE),))
     found = grade("isgd/eq21/bound", rests, undeclared)
     assert found == Grade(STAND_IN, "nobody says what toy/run computes", False)
 

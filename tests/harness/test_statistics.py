@@ -36,6 +36,8 @@ def test_student_interval_against_scipy():
 def test_one_value_says_nothing_of_spread():
     assert (mean_interval([3.0]).low, mean_interval([3.0]).high) == (-math.inf, math.inf)
     assert (log_interval([3.0]).low, log_interval([3.0]).high) == (0.0, math.inf)
+    diverged = log_interval([2.5, 1e60])  # no float holds its upper end
+    assert (diverged.low, diverged.high) == (pytest.approx(0.0), math.inf)
     with pytest.raises(ValueError, match="at least one value"):
         mean_interval([])
 

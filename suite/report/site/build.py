@@ -12,6 +12,7 @@ from suite.claims.board import board
 from suite.claims.judge import NEEDS, Verdict
 from suite.papers.catalogue import select
 from suite.report.answers import Answer, AnswerError, Told, answers, beside_claims
+from suite.report.drawing import image
 from suite.report.provenance import departures
 from suite.report.readme import first_told
 from suite.report.site.exhibit import module_of, text_of
@@ -88,7 +89,7 @@ def write_site(
                         anew += 1
                     else:
                         row.verdicts = judged(section.paper, row, source)
-                    row.found_in(folder.groups[row.id].files)
+                    row.files = folder.groups[row.id].files
                 tell(f"{section.paper.name}: {len(section.artifacts)} artifacts, {anew} made anew")
     finally:
         folder.save()
@@ -105,9 +106,7 @@ def chosen(selectors: Sequence[str]) -> tuple[list[Section], dict[str, PagePlace
         wanted = {artifact.id for artifact in artifacts} if selectors else {row.id for row in rows}
         among = tuple(wanted) if selectors else ()
         sections.append(Section(which, [row for row in rows if row.id in wanted]))
-        places |= {
-            row.id: PagePlace(which.name, number, among) for number, row in enumerate(rows) if row.id in wanted
-        }
+        places |= {row.id: PagePlace(row.id, among) for row in rows if row.id in wanted}
     return sections, places
 
 
@@ -117,9 +116,9 @@ def _speed() -> dict[str, bytes]:
     if not found:
         return {}
     drawings = {
-        f"{document.id}-{number}.svg": figure.svg
+        f"{document['id']}-{number}.svg": image(drawn, "svg")
         for document in found
-        for number, figure in enumerate(document.figures)
+        for number, drawn in enumerate(document["figures"])
     }
     return {"speed.html": render("speed.html.j2", speed=found, columns=COLUMNS)} | drawings
 

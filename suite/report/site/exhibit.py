@@ -1,70 +1,23 @@
-"""One artifact's files: its page, its figure as SVG and PNG with a thumbnail, its numbers as CSV."""
+"""One artifact's files: its page, its figure and the first panel of it as SVG, its numbers as CSV."""
 
 from __future__ import annotations
 
-import io
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from suite.claims.estimate import Estimate
 from suite.claims.judge import PROFILES, Verdict
 from suite.papers.artifact import Artifact, Missing, Paper
 from suite.papers.measurement import besides, measurements
 from suite.papers.panel import Panel
-from suite.report.data import encoded, table_of
-from suite.report.drawing import Drawing, DrawingError, drawing, image, painted
+from suite.report.data import encoded, table_of, values
+from suite.report.drawing import DrawingError, drawing, whole_and_panel
 from suite.report.provenance import runs_and_environments
 from suite.report.site.render import render
 from suite.report.verdict_details import function_of, reasons, runs_behind
 from suite.runs.archive import Runs
 from suite.runs.store import UnusableRun
-
-if TYPE_CHECKING:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from PIL import Image
-
-THUMBNAIL = (320, 240)  # pixels at most; shown at half the size
-COLOURS = 48  # of a thumbnail
-MARGIN = 8  # pixels around a panel
-
-
-@dataclass(frozen=True)
-class Judged:
-    """A claim on its artifact's page: ``facts`` are label and text, ``runs`` lines."""
-
-    verdict: Verdict
-    facts: list[tuple[str, str]]
-    runs: list[str]
-
-    @property
-    def name(self) -> str:
-        return self.verdict.claim.id.rpartition("/")[2]
-
-
-@dataclass
-class Shown:
-    """One artifact on the page. ``drawn`` is its figure, ``undrawn`` says why there is none.
-
-    ``fault`` is the programming error that kept it from being drawn, if there was one.
-    """
-
-    id: str
-    title: str
-    verdicts: list[Verdict]
-    drawn: Drawing | None = None
-    alt: str = ""
-    profiled: bool = False  # whether any profile runs something for it
-    undrawn: str = ""
-    fault: str = ""
-    command: str = ""
-    runs: list[str] = field(default_factory=list)
-    besides: list[tuple[str, str, Estimate]] = field(default_factory=list)  # name, profile and value of others
-
-    def not_drawn(self, error: DrawingError) -> None:
-        self.drawn, self.fault, self.undrawn = None, str(error), f"Not drawn: {error}."
 
 
 def files(
@@ -79,113 +32,70 @@ def files(
 
     The second value is the programming error that kept the artifact from being drawn, or nothing.
     """
-    shown = show(name, artifact, found, source)
     made: dict[str, bytes] = {}
-    if shown.drawn:
-        try:
-            made |= _pictures(name, shown.drawn)
-        except DrawingError as error:
-            shown.not_drawn(error)
+    drawn, undrawn, fault = None, "" if artifact else "No experiment measures this artifact yet.", ""
     try:
-        table = table_of(artifact, source, shown.drawn, lambda: shown.verdicts)
-    except DrawingError as error:
-        table = None
-        shown.not_drawn(error)
+        drawn = drawing(artifact, source) if artifact else None
+        if drawn:
+            made[f"{name}.svg"], made[f"{name}.panel.svg"] = whole_and_panel(drawn)
+        table = table_of(artifact, source, drawn, lambda: found)
+    except (Missing, UnusableRun, DrawingError) as error:
+        undrawn, fault = _why(error), str(error) if isinstance(error, DrawingError) else ""
+        drawn, made, table = None, {}, values(found)
     if table is not None:
         made[f"{name}.csv"] = encoded(table, "csv")
-    environments, runs = runs_and_environments(source, shown.runs)
+    used = {v.profile for v in found if v.profile} | ({drawn.profile} - {""} if drawn else set())
+    environments, runs = runs_and_environments(source, _runs(artifact, found, used, source))
     page = render(
         "artifact.html.j2",
         depth=name.count("/"),
         paper=paper,
         artifact=artifact,
-        shown=shown,
-        claims=list(_judged(found, artifact, source)),
-        width=round(96 * float(shown.drawn.figure.get_figwidth())) if shown.drawn else 0,
-        height=round(96 * float(shown.drawn.figure.get_figheight())) if shown.drawn else 0,
+        name=name,
+        claims=found,
+        drawn=drawn,
+        undrawn=undrawn,
+        command=command(artifact, drawn.profile if drawn and drawn.profile else _profile(artifact, used)),
+        besides=besides(name, measurements(artifact, source)) if artifact else [],
+        reasons=reasons,
+        runs_behind=lambda verdict: runs_behind(verdict, artifact, source) if artifact else (),
         table=f"{name}.csv" in made,
-        framed=artifact is not None and artifact.frame is not None and shown.drawn is not None,
         environments=environments,
         runs=runs,
         module=module_of(artifact),
         **around,
     )
-    return {f"{name}.html": page} | made, shown.fault
+    return {f"{name}.html": page} | made, fault
 
 
-def show(name: str, artifact: Artifact | None, found: list[Verdict], source: Runs) -> Shown:
-    """An artifact with its drawing if its runs are stored, its command, and the stored runs it rests on."""
+def _why(error: Exception) -> str:
+    """Why an artifact is not drawn, as its page says it."""
+    kinds = {Missing: "Not run", DrawingError: "Not drawn"}
+    return f"{kinds.get(type(error), 'Not drawn, stored evidence cannot be used')}: {error}."
+
+
+def _runs(artifact: Artifact | None, found: list[Verdict], used: set[str], source: Runs) -> list[str]:
+    """The runs that the page rests on: those that verdicts name, and the stored ones of the profiles in use."""
     if artifact is None:
-        return Shown(name, name.partition("/")[2], found, undrawn="No experiment measures this artifact yet.")
-    others = besides(name, measurements(artifact, source))
-    shown = Shown(name, artifact.title, found, alt=artifact.shows, besides=others)
-    shown.profiled = any(artifact.runs(p) for p in PROFILES)
-    used = {v.profile for v in found if v.profile}
-    drawn = None
-    try:
-        shown.drawn = drawn = drawing(artifact, source)
-    except Missing as error:
-        shown.undrawn = f"Not run: {error}."
-    except DrawingError as error:
-        shown.not_drawn(error)
-    except UnusableRun as error:
-        shown.undrawn = f"Not drawn, stored evidence cannot be used: {error}."
-    if drawn:
-        used |= {drawn.profile} - {""}
+        return []
     named = {run_id for v in found for m in (v.measured, v.proxy) if m for run_id in m.runs}
     planned = artifact.ids(*used) if used else set()
-    shown.runs = sorted(named | (planned & source.ids()))
-    shown.command = command(artifact, drawn.profile if drawn and drawn.profile else _profile(artifact, used))
-    return shown
+    return sorted(named | (planned & source.ids()))
 
 
-def _profile(artifact: Artifact, used: Iterable[str]) -> str:
+def _profile(artifact: Artifact | None, used: set[str]) -> str:
     """The largest profile in use, else the smallest at which the artifact has runs; "" when it never has any."""
-    in_use = [p for p in PROFILES if p in set(used) and artifact.runs(p)]
-    return in_use[-1] if in_use else next((p for p in PROFILES if artifact.runs(p)), "")
+    able = [p for p in PROFILES if artifact and artifact.runs(p)]
+    in_use = [p for p in able if p in used]
+    return in_use[-1] if in_use else next(iter(able), "")
 
 
-def command(artifact: Artifact, profile: str) -> str:
+def command(artifact: Artifact | None, profile: str) -> str:
     """What a reader types to remake an artifact."""
+    if artifact is None:
+        return ""
     last = f"sgd-suite {'figures' if artifact.draw else 'check'} {artifact.id}"
     return f"sgd-suite run {artifact.id} --profile {profile} && {last}" if profile else last
-
-
-def _pictures(name: str, drawn: Drawing) -> dict[str, bytes]:
-    from PIL import Image
-
-    made = {f"{name}.svg": image(drawn, "svg")}
-    drawn.figure.set_layout_engine("none")  # it is laid out: not once more for the pixels
-    canvas = painted(drawn)
-    whole = Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba()).convert("RGB")
-    panel = whole.crop(first_panel(canvas, whole.size))
-    made[f"{name}.png"] = _png(whole)
-    made[f"{name}.panel.png"] = _png(panel.quantize(2 * COLOURS))
-    panel.thumbnail(THUMBNAIL, Image.Resampling.LANCZOS)
-    made[f"{name}.thumb.png"] = _png(panel.quantize(COLOURS))
-    return made
-
-
-def first_panel(canvas: FigureCanvasAgg, size: tuple[int, int]) -> tuple[int, int, int, int]:
-    """The corners, in pixels, of a painted figure's first panel with its labels; of all of it where it has none."""
-    axes, (width, height) = canvas.figure.axes, size
-    box = axes[0].get_tightbbox(canvas.get_renderer()) if axes else None  # of the renderer that measured its texts
-    if box is None:  # no panel, or one that is not shown
-        return 0, 0, width, height
-    left, right = max(int(box.x0) - MARGIN, 0), min(int(box.x1) + MARGIN, width)
-    return left, max(height - int(box.y1) - MARGIN, 0), right, min(height - int(box.y0) + MARGIN, height)
-
-
-def _png(picture: Image.Image) -> bytes:
-    buffer = io.BytesIO()
-    picture.save(buffer, format="png", optimize=picture.mode == "P")
-    return buffer.getvalue()
-
-
-def _judged(found: list[Verdict], artifact: Artifact | None, source: Runs) -> Iterator[Judged]:
-    for verdict in found:
-        behind = list(runs_behind(verdict, artifact, source)) if artifact else []
-        yield Judged(verdict, list(reasons(verdict, artifact)), behind)
 
 
 def module_of(artifact: Artifact | None) -> str:

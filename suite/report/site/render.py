@@ -65,6 +65,7 @@ def _engine() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {"ours": ours, "printed": printed, "tolerance": tolerance, "values": values}
+    made.filters |= {"among": lambda found, order: sorted(set(found) & set(order), key=list(order).index)}
     made.filters |= {"sum_of": Counter.total, "few": few, "link": quote}
     made.globals |= {
         "board_of": board,

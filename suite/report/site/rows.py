@@ -6,16 +6,16 @@ import contextlib
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from itertools import chain, groupby
 from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.process import BaseProcess
 from typing import NamedTuple
 
 from suite.claims.board import NOTHING, WORDS, word
-from suite.claims.estimate import GRADES
-from suite.claims.judge import NEEDS, VERDICTS, Verdict
+from suite.claims.judge import VERDICTS, Verdict
 from suite.papers.artifact import Artifact, Paper
 from suite.papers.catalogue import paper, published
 from suite.papers.verdicts import judge_artifacts
@@ -27,15 +27,15 @@ from suite.runs.archive import Runs
 ALL_WORDS = tuple(dict.fromkeys((*VERDICTS, *WORDS.values())))
 FEW = 8  # artifacts that are made sooner than another process has started
 PROCESSES = 8  # at most
+STRETCH = 16  # artifacts that one process makes in a row
 
 Reopen = Callable[[], Runs]
 
 
 class PagePlace(NamedTuple):
-    """A paper, which of its rows, and between which ids its page stands; none: between all of the paper's."""
+    """An artifact, and between which ids its page stands; none: between all of its paper's."""
 
-    paper: str
-    number: int
+    id: str
     among: tuple[str, ...] = ()
 
 
@@ -50,15 +50,12 @@ class Row:
     title: str
     artifact: Artifact | None
     verdicts: list[Verdict] = field(default_factory=list)
-    thumbnail: str = ""
-    panel: str = ""
-    figure: str = ""
+    files: Collection[str] = ()  # of its page and its pictures
 
-    def found_in(self, files: Iterable[str]) -> None:
-        """Take note of the pictures there are."""
-        there = set(files)
-        paths = (f"{self.id}.{kind}" for kind in ("thumb.png", "panel.png", "svg"))
-        self.thumbnail, self.panel, self.figure = (path if path in there else "" for path in paths)
+    def picture(self, kind: str) -> str:
+        """The path of a picture: "svg" or "panel.svg"; nothing where it is not there."""
+        path = f"{self.id}.{kind}"
+        return path if path in self.files else ""
 
     @property
     def tally(self) -> Counter[str]:
@@ -67,25 +64,10 @@ class Row:
         return Counter({name: counted[name] for name in ALL_WORDS if counted[name]})
 
     @property
-    def needs(self) -> list[str]:
-        needed = {verdict.claim.needs for verdict in self.verdicts}
-        return [need for need in NEEDS if need in needed]
-
-    @property
-    def grades(self) -> list[str]:
-        found = {verdict.rests_on for verdict in self.verdicts}
-        return [grade for grade in GRADES if grade in found]
-
-    @property
     def triples(self) -> str:
         """Each claim's verdict, grade and need, for the filters."""
         claims = (f"{word(v)}|{v.rests_on or NOTHING}|{v.claim.needs}" for v in self.verdicts)
         return ";".join(dict.fromkeys(claims))
-
-    @property
-    def words(self) -> str:
-        """What the claims say, for the search."""
-        return " ".join(verdict.claim.says for verdict in self.verdicts)
 
 
 @dataclass
@@ -98,19 +80,6 @@ class Section:
     @property
     def verdicts(self) -> list[Verdict]:
         return [verdict for row in self.artifacts for verdict in row.verdicts]
-
-    def having(self, verdict: str) -> list[Verdict]:
-        return [v for v in self.verdicts if v.verdict == verdict]
-
-    @property
-    def findings(self) -> list[Verdict]:
-        """Failures that teach something."""
-        return [v for v in self.having("not reproduced") if not v.red]
-
-    @property
-    def unexplained(self) -> list[Verdict]:
-        """Failures that ``check`` reports as red."""
-        return [v for v in self.having("not reproduced") if v.red]
 
 
 def rows_of(which: Paper) -> list[Row]:
@@ -128,16 +97,13 @@ def judged(which: Paper, row: Row, source: Runs) -> list[Verdict]:
 
 def make(place: PagePlace, source: Runs) -> Made:
     """An artifact's verdicts and files, and the programming error that kept it from being drawn."""
-    which = paper(place.paper)
-    row = rows_of(which)[place.number]
+    which = paper(place.id.partition("/")[0])
+    rows = [None, *(row for row in rows_of(which) if row.id in place.among or not place.among), None]
+    number = next(number for number, row in enumerate(rows) if row and row.id == place.id)
+    before, row, after = rows[number - 1 : number + 2]
+    assert row is not None
     found = judged(which, row, source)
-    rows = [each for each in rows_of(which) if each.id in place.among or not place.among]
-    number = [each.id for each in rows].index(row.id)
-    around = {
-        "before": rows[number - 1] if number else None,
-        "after": rows[number + 1] if rows[number + 1 :] else None,
-    }
-    return found, *files(which, row.id, row.artifact, found, source, around)
+    return found, *files(which, row.id, row.artifact, found, source, {"before": before, "after": after})
 
 
 @contextlib.contextmanager
@@ -150,7 +116,7 @@ def makers(source: Runs, todo: Sequence[PagePlace], reopen: Reopen | None) -> It
     # not forked: a fork would share the offsets of open archives
     with ProcessPoolExecutor(processes, get_context("spawn"), _begin, (reopen,)) as pool:
         try:
-            yield pool.map(_make, todo)
+            yield chain.from_iterable(pool.map(_make, stretches(todo)))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             for process in active_children():  # nobody waits for the page that it is making
@@ -174,5 +140,11 @@ def _end_with(parent: BaseProcess | None) -> None:
         os._exit(1)
 
 
-def _make(place: PagePlace) -> Made:
-    return make(place, _OPENED[0])
+def stretches(todo: Sequence[PagePlace]) -> list[list[PagePlace]]:
+    """The places of one paper after another, ``STRETCH`` at most together: what pages share is read once."""
+    papers = [list(places) for _, places in groupby(todo, key=lambda place: place.id.partition("/")[0])]
+    return [places[at : at + STRETCH] for places in papers for at in range(0, len(places), STRETCH)]
+
+
+def _make(places: Sequence[PagePlace]) -> list[Made]:
+    return [make(place, _OPENED[0]) for place in places]
