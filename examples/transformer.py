@@ -1,8 +1,8 @@
 """A small transformer on text, with AdamW under SMA or Local SGD: killed and taken up again to the same bits.
 
-`torchrun --nproc-per-node 2 transformer.py SMA FOLDER 150`, or `LocalSGD`, keeps its state in FOLDER every ten updates,
-in the middle of an epoch too. With one more number process 1 ends after so many updates without a word; started again
-without it, the training goes on from the state. Expect a loss of 2.6 or less, in 20 seconds on two cores.
+`torchrun --nproc-per-node 2 transformer.py SMA FOLDER 150`, or `LocalSGD`, keeps its state in FOLDER every ten
+updates, in the middle of an epoch too. With one more number process 1 ends after so many updates without a word;
+started again without it, the training goes on from the state. Expect a loss of 2.6 or less, in 20 seconds on 2 cores.
 """
 
 import hashlib
