@@ -39,10 +39,15 @@ def with_committed(store: Path | None) -> Runs:
     """The runs of ``store`` first, the committed evidence beneath; ``None`` means the store of this folder.
 
     A store that was named must exist, and must be one: raises StoreError otherwise. The unnamed one may be
-    missing when there is committed evidence.
+    missing when there is committed evidence, which is installed apart.
     """
-    if store is None and not UNNAMED.exists() and (shipped := committed()):
-        return Layered(shipped)
+    if store is None and not UNNAMED.exists():
+        if shipped := committed():
+            return Layered(shipped)
+        raise StoreError(
+            f"no store at {UNNAMED}, and the committed runs are not installed: run something first, name a store "
+            "with --store, or install the wheel sgd_scaling_suite_evidence that was built with this one"
+        )
     store = store or UNNAMED
     if store.resolve() in [folder.resolve() for folder in folders()]:
         return open_runs(store)

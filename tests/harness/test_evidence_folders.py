@@ -60,6 +60,13 @@ def test_a_named_store_comes_first_and_must_be_one(folder, tmp_path):
             asked(tmp_path / "absent")
 
 
+def test_without_runs_of_any_kind_the_wheel_that_has_them_is_named(folder):
+    for path in folder.glob("*.zip"):
+        path.unlink()
+    with pytest.raises(StoreError, match="sgd_scaling_suite_evidence"):
+        with_committed(None)
+
+
 def test_the_stored_runs_of_a_selection_are_written_out(papers, tmp_path):
     smoke, paper = (toy.runs(profile)["draws"] for profile in ("smoke", "paper"))
     made, out = store(tmp_path / "store", *smoke, paper[0], SPECS[0]), tmp_path / "new" / "folder" / "runs.zip"

@@ -63,13 +63,14 @@ def test_the_batch_size_of_a_torchvision_network(tmp_path: Path):
 
 @pytest.mark.slow  # three starts of two processes; tests/optim/test_optim_resumption.py kills a small training
 @pytest.mark.processes
-def test_a_transformer_that_is_killed_within_an_epoch_ends_in_the_same_bits(tmp_path: Path):
-    """AdamW under SMA over two processes, of which one ends at update 47; the epoch has 59 batches."""
-    straight = start(tmp_path, "transformer_sma.py", "straight", "70", processes=2)
+@pytest.mark.parametrize("method", ["SMA", "LocalSGD"])
+def test_a_transformer_that_is_killed_within_an_epoch_ends_in_the_same_bits(tmp_path: Path, method: str):
+    """AdamW over two processes, of which one ends at update 47; the epoch has 59 batches."""
+    straight = start(tmp_path, "transformer.py", method, "straight", "70", processes=2)
     with pytest.raises(AssertionError, match="exitcode"):
-        start(tmp_path, "transformer_sma.py", "killed", "70", "47", processes=2)
+        start(tmp_path, "transformer.py", method, "killed", "70", "47", processes=2)
     assert [path.name for path in (tmp_path / "killed").iterdir()] == ["update-40"]
-    again = start(tmp_path, "transformer_sma.py", "killed", "70", processes=2)
+    again = start(tmp_path, "transformer.py", method, "killed", "70", processes=2)
     found = [set(re.findall(r"loss ([\d.]+), weights ([0-9a-f]{12})", said)) for said in (straight, again)]
     assert len(found[0]) == 1
     assert found[0] == found[1]

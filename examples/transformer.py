@@ -1,8 +1,8 @@
-"""A small transformer on text, with AdamW under SMA: over processes, killed and taken up again to the same bits.
+"""A small transformer on text, with AdamW under SMA or Local SGD: killed and taken up again to the same bits.
 
-`torchrun --nproc-per-node 2 transformer_sma.py FOLDER 150` keeps its state in FOLDER every ten updates, in the middle
-of an epoch too. With a third number process 1 ends after so many updates without a word; started again without it,
-the training goes on from the state. Expect a loss of 2.6 or less, in 20 seconds on two cores.
+`torchrun --nproc-per-node 2 transformer.py SMA FOLDER 150`, or `LocalSGD`, keeps its state in FOLDER every ten
+updates, in the middle of an epoch too. With one more number process 1 ends after so many updates without a word;
+started again without it, the training goes on from the state. Expect a loss of 2.6 or less, in 20 seconds on 2 cores.
 """
 
 import hashlib
@@ -14,10 +14,10 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from suite.optim import SMA, share
+from suite.optim import SMA, LocalSGD, share
 
-folder, updates = sys.argv[1], int(sys.argv[2])
-dies = int(sys.argv[3]) if len(sys.argv) > 3 else -1
+method, folder, updates = sys.argv[1], sys.argv[2], int(sys.argv[3])
+dies = int(sys.argv[4]) if len(sys.argv) > 4 else -1
 torch.manual_seed(0)
 text = torch.tensor(list(inspect.getsource(nn.functional).encode("ascii", "replace")[:66_000]))
 windows = text.view(-1, 33)  # [2000, 33] characters
@@ -39,7 +39,8 @@ class Transformer(nn.Module):
 
 
 model = Transformer()
-opt = SMA(model, base=torch.optim.AdamW, lr=3e-3, weight_decay=0.01)
+settings = {"base": torch.optim.AdamW, "lr": 3e-3, "weight_decay": 0.01}
+opt = SMA(model, **settings) if method == "SMA" else LocalSGD(model, local_steps=4, **settings)
 opt.resume(folder)
 while opt.t < updates:
     for (window,) in opt.epoch(loader):
