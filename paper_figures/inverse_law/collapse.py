@@ -152,7 +152,8 @@ def _misfits(arrived: Sequence[Point]) -> Misfits:
     import numpy as np
 
     off, _ = log_misfits(arrived)
-    seeds = off.shape[1]
+    if (seeds := off.shape[1]) < 2:
+        raise Missing("a second seed, by which points are told from scatter")
     own = off.var(1, ddof=1) / seeds
     return Misfits(off.mean(1), np.sqrt(np.maximum(own, own.mean())), (seeds - 1) * len(off), seeds)
 
