@@ -20,7 +20,7 @@ from torch.nn import functional as F
 
 from benchmarks.alternating import Alternation, Side, Timer
 from suite.models import build, initialise
-from suite.optim import EASGD, ISGD, SMA, DelayedSGD, Softsync
+from suite.optim import EASGD, ISGD, SMA, DelayedSGD, LocalSGD, Softsync
 
 BATCH, RATE, MOMENTUM = 16, 1e-3, 0.9
 CLIP, DECAY = 1.0, 0.9999  # norm of a gradient, factor of the rate at every update
@@ -65,6 +65,7 @@ STEPS: dict[str, Callable[..., Any]] = {
     RIVAL: MAKERS[RIVAL],
     "SMA(learners=1, alpha=0.1)": MAKERS["SMA(learners=1, alpha=0.1)"],
     "SMA(learners=4), per batch": MAKERS["SMA(learners=4), per batch"],
+    "LocalSGD(learners=4), per batch": lambda module, **o: LocalSGD(module, learners=4, **o),
     "DelayedSGD": MAKERS["DelayedSGD"],
     "DelayedSGD(delay=1)": MAKERS["DelayedSGD(delay=1)"],
     "Softsync(learners=1)": MAKERS["Softsync(learners=1)"],

@@ -1,4 +1,4 @@
-"""Crossbow's averaging where the weights lie, in one pass by machine code or by torch's operations, to the same bits.
+"""Crossbow's averaging where the weights lie, learner by learner, by machine code or by torch's operations.
 
 Torch's operations read and write the parameters some twenty times and take four times as long as a step of SGD. In
 one pass (``averaging.cpp``) step and averaging take little longer than the step alone. It is used on the CPU, where a
@@ -26,11 +26,29 @@ from suite.training.machine_code import FLAGS, NUMBERS, NativeError, Source
 
 SOURCE = Source(Path(__file__).with_suffix(".cpp"), flags=(*FLAGS, "-ffp-contract=off"))
 LEARNERS = 4  # more rows torch does not add up one after the other
+CACHE = 32 << 20  # bytes; vectors beyond it are not found in the cache again
 THREADS = 3  # one thread's pass takes less time than torch's operations shared by as many
 State = crossbow.SMAState
 
 
-def average(
+def step(
+    algorithm: crossbow.SMA, state: State, turn: Turn, learner: int, gradient: Tensor | Pieces, lr: Tensor
+) -> None:
+    """A learner's step and correction; the first in a round also writes the new centre over the previous one."""
+    if not _synchronises(algorithm, turn):
+        cast(Grouped, algorithm.optimizer).step_learner(learner, state.memory, state.replicas, gradient, lr)
+        return
+    together = one_pass(state.centre.dtype) if _fits(algorithm, state) else None
+    (in_passes if together is None else together)(algorithm, state, learner, gradient, lr)
+
+
+def agree(algorithm: crossbow.SMA, state: State, turn: Turn) -> State:
+    """The state after the round's last learner: the centre's two vectors change places."""
+    w, v, z, z_prev = state
+    return State(w, v, z_prev, z) if _synchronises(algorithm, turn) else state
+
+
+def on_devices(
     algorithm: crossbow.SMA,
     state: State,
     turn: Turn,
@@ -39,46 +57,67 @@ def average(
     lr: Tensor,
     sent: Sent = (),
 ) -> State:
-    """Synchronous model averaging: the centre's two vectors change places."""
-    w, v, z, z_prev = state
-    if algorithm.tau == 0 or turn.t % algorithm.tau:
-        cast(Grouped, algorithm.optimizer).step(v, w, sums, lr)
+    """A round of learners with reference models, whose corrections need the weights of all before the first step."""
+    w, v, z, _ = state
+    solver = cast(Grouped, algorithm.optimizer)
+    if not _synchronises(algorithm, turn):
+        solver.step(v, w, sums, lr)
         return state
-    together = one_pass(z.dtype) if _fits(algorithm, state) else None
-    (in_passes if together is None else together)(algorithm, state, sums, lr)
-    return State(w, v, z_prev, z)
-
-
-def in_passes(algorithm: crossbow.SMA, state: State, sums: Tensor | Pieces, lr: Tensor) -> None:
-    """Write the new centre over the one before the last, by torch's operations on whole vectors."""
-    w, v, z, z_prev = state
     c, to_centre = algorithm.corrections(w, z)
-    cast(Grouped, algorithm.optimizer).step(v, w, sums, lr)
+    solver.step(v, w, sums, lr)
     w.sub_(c)
-    total = algorithm.collective.sum(to_centre, each=algorithm.per_device(len(w)))
+    _move_centre(algorithm, state, to_centre)
+    return agree(algorithm, state, turn)
+
+
+def _synchronises(algorithm: crossbow.SMA, turn: Turn) -> bool:
+    return algorithm.tau > 0 and turn.t % algorithm.tau == 0
+
+
+def _move_centre(algorithm: crossbow.SMA, state: State, to_centre: Tensor) -> None:
+    """Write the new centre over the previous one, from corrections [r, d]."""
+    _, _, z, z_prev = state
+    total = algorithm.collective.sum(to_centre, each=algorithm.per_device(len(state.replicas)))
     torch.sub(z, z_prev, out=z_prev)
     torch.add(total.add_(z), z_prev, alpha=algorithm.momentum, out=z_prev)
+
+
+def in_passes(algorithm: crossbow.SMA, state: State, learner: int, gradient: Tensor | Pieces, lr: Tensor) -> None:
+    """One learner's step and correction by torch's operations on whole vectors."""
+    w, v, z, _ = state
+    if learner == 0:
+        _move_centre(algorithm, state, algorithm.corrections(w, z)[1])
+    correction = (w[learner] - z).mul_(_alpha(algorithm))
+    cast(Grouped, algorithm.optimizer).step_learner(learner, v, w, gradient, lr)
+    w[learner].sub_(correction)
+
+
+def _alpha(algorithm: crossbow.SMA) -> float:
+    return algorithm.alpha or 1 / algorithm.collective.workers
 
 
 class OnePass:
     """The same by machine code."""
 
     def __init__(self, path: Path, build: str):
-        self._average = ctypes.CDLL(str(path)).average
-        self._average.restype = None
-        self._average.argtypes = [*[ctypes.c_long] * 4, *[ctypes.c_void_p] * 6, *[ctypes.c_double] * 5]
+        library = ctypes.CDLL(str(path))
+        self._step, self._copy = library.step, library.copy
+        self._step.restype = self._copy.restype = None
+        self._copy.argtypes = [ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+        self._step.argtypes = [*[ctypes.c_long] * 4, *[ctypes.c_void_p] * 6, *[ctypes.c_double] * 5]
 
-    def __call__(self, algorithm: crossbow.SMA, state: State, sums: Tensor | Pieces, lr: Tensor) -> None:
-        solver, rows = cast(Grouped, algorithm.optimizer), state.replicas.shape[0]
-        vector, where = solver.vector, [vectors.data_ptr() for vectors in state]
-        alpha = algorithm.alpha or 1 / algorithm.collective.workers
+    def __call__(
+        self, algorithm: crossbow.SMA, state: State, learner: int, gradient: Tensor | Pieces, lr: Tensor
+    ) -> None:
+        solver, (w, v, z, z_prev) = cast(Grouped, algorithm.optimizer), state
+        vector, where = solver.vector, [vectors.data_ptr() for vectors in (w[learner], v[learner], z, z_prev)]
         for own, members, group in zip(vector.groups, vector.members, solver.groups, strict=True):
             segments = vector.segments[members]
             if not segments:
                 continue
-            gradients = _addresses(sums, members, segments, rows)
-            self._average(
-                rows,
+            gradients = _addresses(gradient, members, segments)
+            self._step(
+                0 if learner else len(w),
                 vector.d,
                 own.start,
                 len(segments),
@@ -88,32 +127,45 @@ class OnePass:
                 solver.rate(group, lr),
                 group["momentum"],
                 group["weight_decay"],
-                alpha,
+                _alpha(algorithm),
                 algorithm.momentum,
             )
 
+    def copy(self, to: Tensor, point: Tensor) -> None:
+        """Overwrite a vector [d] past the cache."""
+        self._copy(to.nbytes, to.data_ptr(), point.data_ptr())
 
-def _addresses(sums: Tensor | Pieces, members: slice, segments: list[slice], rows: int) -> list[int]:
-    """Where each learner's gradient of each tensor begins, row by row."""
-    if isinstance(sums, Pieces):
-        return [grad.data_ptr() for grad in sums.grads[members]]
-    first, item = sums.data_ptr(), sums.element_size()
-    return [first + (row * sums.shape[1] + part.start) * item for row in range(rows) for part in segments]
+
+def copy(to: Tensor, point: Tensor) -> None:
+    """Overwrite a vector [d], past the cache where it is larger than that."""
+    library = one_pass(to.dtype) if to.nbytes >= CACHE and _is_for_one_thread(to) else None
+    if library is None or to.data_ptr() % 16:
+        to.copy_(point)
+    else:
+        library.copy(to, point)
+
+
+def _addresses(gradient: Tensor | Pieces, members: slice, segments: list[slice]) -> list[int]:
+    """Where each tensor's gradient begins."""
+    if isinstance(gradient, Pieces):
+        return [grad.data_ptr() for grad in gradient.grads[members]]
+    return [gradient.data_ptr() + part.start * gradient.element_size() for part in segments]
 
 
 def _fits(algorithm: crossbow.SMA, state: State) -> bool:
-    """Whether all learners are here, one behind the other, for one thread."""
+    """Whether all learners are here, and one thread steps them."""
     w, _, z, _ = state
     return (
         isinstance(algorithm.optimizer, Grouped)
-        and z.device.type == "cpu"
-        and z.dtype in NUMBERS
+        and _is_for_one_thread(z)
         and z.numel() > 1  # else torch adds up a column as a row, in another order
-        and torch.get_num_threads() <= THREADS
         and isinstance(algorithm.collective, Local)
         and w.shape[0] <= LEARNERS
-        and algorithm.per_device(w.shape[0]) == 1
     )
+
+
+def _is_for_one_thread(vector: Tensor) -> bool:
+    return vector.device.type == "cpu" and vector.dtype in NUMBERS and torch.get_num_threads() <= THREADS
 
 
 @cache
@@ -142,7 +194,8 @@ def _agrees(library: OnePass, numbers: torch.dtype, learners: int) -> bool:
     for way in (library, in_passes):
         state = State(*[part.clone() for part in begun])
         for _ in range(3):
-            way(algorithm, state, gradients, one)
+            for learner in range(learners):
+                way(algorithm, state, learner, gradients[learner][None], one)
             state = state._replace(centre=state.previous, previous=state.centre)
         ends.append(state)
     return all(torch.equal(a, b) for a, b in zip(*ends, strict=True))

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from reference_impls.contract import Sent, Turn
 from suite.communication.collectives import Processes, in_process
 from suite.communication.group import Group
-from suite.optim import joining
-from suite.optim.core import Core
+from suite.optim import averaging, joining
+from suite.optim.core import Core, widened
 from suite.optim.module import Buffers, Membership, Reminder, Tested, check_device, digest, unwrapped
 from suite.optim.skipped_steps import Scaled, Uneven
 from suite.optim.solver import Grouped
@@ -26,7 +26,7 @@ from suite.optim.torch_solver import Base, Wrapped, prototype
 from suite.optim.vector import Loss, Pieces, Vector
 
 Closure = Callable[[], Any]
-Collected = tuple[Tensor | Pieces, Sent]
+Collected = tuple[Tensor | Pieces, Sent]  # sums of gradients, and what of them has been sent
 FUSED = (torch.float32, torch.float64)  # types that torch's fused SGD takes on every device
 
 
@@ -91,7 +91,7 @@ class Algorithm(Uneven, Scaled, Resumable):
         self.group.agree(self._facts() | {"the groups' settings": [self._settings(g) for g in self.param_groups]})
         self._share()
         joining.own_random_numbers(self.group)
-        self.buffers = Buffers(self.module, self.learners)
+        self.buffers = Buffers(self._membership, self.learners)
         self._tested = Tested(self.module)
         self._losses: list[Loss] = []  # of the learners that have had their batch in this update
         self.core = self._core(self.vector.x if self._fused else None)
@@ -160,7 +160,7 @@ class Algorithm(Uneven, Scaled, Resumable):
 
     def _reserve(self, rows: int) -> None:
         """Have so many rows for gradients, as many as there are keeping what is in them."""
-        if missing := rows - len(self._gradients):
+        if (missing := rows - len(self._gradients)) > 0:
             self._gradients = torch.cat([self._gradients, self.vector.x.new_zeros(missing, self.vector.d)])
             self._views = [self.vector.views(row) for row in self._gradients]
 
@@ -217,19 +217,11 @@ class Algorithm(Uneven, Scaled, Resumable):
             before, old = self.core_state, self.vector.d
             self._lay_out()
             self.solver.lay_out(self.vector)
+            self.buffers.membership = self._membership
             self.core.weights = self.vector.x if self._fused else None
             fresh = self.core.init(self.vector.x.clone())
-            self.core_state = self.core.own(self._widened(before, fresh, old))
+            self.core_state = self.core.own(widened(before, fresh, old, self.vector.d))
             self._load()
-
-    def _widened(self, before: Any, fresh: Any, d: int) -> Any:
-        """A state over more parameters: what was known of the first d, and a beginner's of the rest."""
-        if isinstance(fresh, Tensor) and fresh.dim() and fresh.shape[-1] == self.vector.d and before.shape[-1] == d:
-            return torch.cat([before, fresh[..., d:]], -1)
-        if isinstance(fresh, tuple):
-            parts = [self._widened(b, f, d) for b, f in zip(before, fresh, strict=True)]
-            return type(fresh)(*parts) if hasattr(fresh, "_fields") else tuple(parts)
-        return before
 
     def _require_rest(self, what: str) -> None:
         if self._losses:
@@ -261,29 +253,38 @@ class Algorithm(Uneven, Scaled, Resumable):
     def _take(self, loss: Loss) -> None:
         """Take the gradients in the parameters, and their loss, as those of the learner whose turn it is."""
         self._check()
-        learner = len(self._losses)
-        collected, sent = self._collect(learner)
+        learner, turn = len(self._losses), self.core.round(self.t, self.group.rank * self.learners)
+        if self.core.by_learner:
+            self.core.step(self.core_state, turn, learner, self._own_gradient())
+        collected = (None, ()) if self.core.by_learner else self._collect(learner)
         self.buffers.keep(learner)
         self._losses.append(loss.detach() if isinstance(loss, Tensor) else loss)
         if len(self._losses) == self.learners:
             losses, self._losses = self._losses, []
-            turn = self.core.round(self.t, self.group.rank * self.learners)
-            self._tell(turn, losses, collected, sent)
+            self._tell(turn, losses, *collected)
         self._load()
 
+    def _own_gradient(self) -> Tensor | Pieces:
+        """The learner's gradient [1, d]: where backward left it, or gathered where that is no whole vector."""
+        pieces = self.vector.pieces()
+        if pieces is None:
+            self._reserve(1)
+            self.vector.gradient(self._views[0])
+        return self._gradients if pieces is None else pieces
+
     def _collect(self, learner: int) -> Collected:
-        """The gradients of a round so far, with this learner's, and what of them has been sent already."""
+        """The gradients of a round so far, with this learner's."""
         pieces = self._pieces()
         if pieces is None:
             self._reserve(self.learners)
             self.vector.gradient(self._views[learner])
-        return self._gradients if pieces is None else pieces, ()
+        return self._gradients[: self.learners] if pieces is None else pieces, ()
 
     def _pieces(self) -> Pieces | None:
         """The gradient where it lies, if the update needs no other and no copy of it."""
         return self.vector.pieces() if self._fused and self.learners == self.group.size == 1 else None
 
-    def _tell(self, turn: Turn, losses: list[Loss], sums: Tensor | Pieces, sent: Sent = ()) -> None:
+    def _tell(self, turn: Turn, losses: list[Loss], sums: Tensor | Pieces | None, sent: Sent = ()) -> None:
         self.core_state = self.core.update(self.core_state, turn, losses, sums, sent)
         self.t += 1
         self.group.heartbeat.updates = self.t
@@ -291,13 +292,18 @@ class Algorithm(Uneven, Scaled, Resumable):
     @torch.no_grad()
     def _load(self) -> None:
         """Put the weights and buffers of the learner whose turn is next into the module."""
-        self.vector.load(self._point())
+        point = self._point()
+        if point.data_ptr() != self.vector.x.data_ptr():
+            averaging.copy(self.vector.x, point)
+        self.vector.load(self.vector.x)
         self.buffers.load(len(self._losses))
 
     def _point(self) -> Tensor:
         """The weights [d] of the learner whose turn is next."""
         if self._fused and self.learners == 1:  # updated where they lie
             return self.vector.x
+        if self.core.by_learner:
+            return self.core_state.replicas[len(self._losses)]
         turn = self.core.round(self.t, self.group.rank * self.learners)
         return self.core.points(self.core_state, turn).parameters[len(self._losses)]
 
@@ -357,7 +363,8 @@ class Algorithm(Uneven, Scaled, Resumable):
         self._share()
         self._losses = []
         self.core_state = self.core.moved(self.core_state, self.vector.x, centre=True)
-        self.buffers = Buffers(self.module, self.learners)
+        self.solver.lay_out(self.vector)  # lets go of the rows before
+        self.buffers = Buffers(self._membership, self.learners)
         self._load()
 
     def _refuse_unfrozen(self) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from reference_impls.contract import Algorithm, GradientRef, Points, Sent, Turn
 from suite.communication.collectives import CompletedSum
-from suite.optim.in_place import IN_PLACE
+from suite.optim.in_place import IN_PLACE, by_learner
 from suite.optim.vector import Loss, Pieces
 
 ONE = torch.ones(())  # the rate that algorithms are told: the groups' own rates are the solver's
@@ -26,7 +26,8 @@ class Core:
     def __init__(self, algorithm: Algorithm[Any], weights: Tensor | None = None):
         self.algorithm, self.weights = algorithm, weights
         self.rows = algorithm.collective.rows if algorithm.replicated else 1  # sets of weights held here
-        self.in_place = weights is not None and type(algorithm) in IN_PLACE
+        self.by_learner = by_learner(algorithm) if weights is not None else None
+        self.in_place = self.by_learner is not None or (weights is not None and type(algorithm) in IN_PLACE)
 
     def init(self, x0: Tensor) -> Any:
         """The state at weights x0 [d], the same for all workers."""
@@ -65,8 +66,18 @@ class Core:
         """Turns without entries until every exchange that was started has been applied."""
         return self.algorithm.under_way(state)
 
-    def update(self, state: Any, turn: Turn, losses: Sequence[Loss], sums: Tensor | Pieces, sent: Sent = ()) -> Any:
-        """The state after a turn, from its losses and sums of gradients [p, d]."""
+    def step(self, state: Any, turn: Turn, learner: int, gradient: Tensor | Pieces) -> None:
+        """One learner's step from its gradient [1, d], in the state; for algorithms that have it ``by_learner``."""
+        assert self.by_learner is not None
+        self.by_learner[0](self.algorithm, state, turn, learner, gradient, ONE.to(gradient.dtype))
+
+    def update(
+        self, state: Any, turn: Turn, losses: Sequence[Loss], sums: Tensor | Pieces | None, sent: Sent = ()
+    ) -> Any:
+        """The state after a turn, from its losses and sums of gradients [p, d]; None after steps ``by_learner``."""
+        if sums is None:
+            assert self.by_learner is not None
+            return self.by_learner[1](self.algorithm, state, turn)
         rate = ONE.to(sums.dtype)
         if self.algorithm.sends and turn.entries and not sent:
             on_its_way: Any = CompletedSum(sums) if isinstance(sums, Pieces) else self.send(sums)  # type: ignore[arg-type]
@@ -80,3 +91,13 @@ class Core:
     def model(self, state: Any) -> Tensor:
         """The weights [d] that the paper evaluates. Every worker must ask, as some algorithms exchange here."""
         return self.algorithm.model(state)
+
+
+def widened(before: Any, fresh: Any, old: int, d: int) -> Any:
+    """A state over d parameters: what was known of the first ``old`` of them, and a beginner's of the rest."""
+    if isinstance(fresh, Tensor) and fresh.dim() and fresh.shape[-1] == d and before.shape[-1] == old:
+        return torch.cat([before, fresh[..., old:]], -1)
+    if isinstance(fresh, tuple):
+        parts = [widened(b, f, old, d) for b, f in zip(before, fresh, strict=True)]
+        return type(fresh)(*parts) if hasattr(fresh, "_fields") else tuple(parts)
+    return before

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from reference_impls import crossbow, isgd, local_sgd, matex_agd, rudra
 from reference_impls.contract import Algorithm, Sent, Turn
-from suite.optim.averaging import average
+from suite.optim import averaging
 from suite.optim.vector import Loss, Pieces
 
 Update = Callable[..., Any]
@@ -128,36 +128,23 @@ def serve(
     return state._replace(versions=(state.x,))
 
 
-def local_mean(
-    algorithm: local_sgd.LocalSGD,
-    state: local_sgd.LocalSGDState,
-    turn: Turn,
-    losses: Sequence[Loss],
-    sums: Tensor | Pieces,
-    lr: Tensor,
-    sent: Sent = (),
+def local_step(algorithm: Any, state: Any, turn: Turn, learner: int, gradient: Tensor | Pieces, lr: Tensor) -> None:
+    """One learner's own step, in its row of ``state.replicas`` [m, d]."""
+    algorithm.optimizer.step_learner(learner, state.memory, state.replicas, gradient, lr)
+
+
+def agree_on_mean(
+    algorithm: local_sgd.LocalSGD, state: local_sgd.LocalSGDState, turn: Turn
 ) -> local_sgd.LocalSGDState:
-    """A local step of every learner, and their mean where they agree."""
-    gradients: Any = sums
-    algorithm.optimizer.step(state.memory, state.replicas, gradients, lr)
+    """After the local steps of a round: the learners' mean where they agree."""
     if algorithm.agrees(turn.t):
         state.replicas.copy_(algorithm.mean(state.replicas))
     return state
 
 
-def outer_step(
-    algorithm: local_sgd.DiLoCo,
-    state: local_sgd.OuterState,
-    turn: Turn,
-    losses: Sequence[Loss],
-    sums: Tensor | Pieces,
-    lr: Tensor,
-    sent: Sent = (),
-) -> local_sgd.OuterState:
-    """A local step of every learner, and DiLoCo's outer step where they agree."""
-    w, memory, common, velocity = state
-    gradients: Any = sums
-    algorithm.optimizer.step(memory, w, gradients, lr)
+def agree_by_outer_step(algorithm: local_sgd.DiLoCo, state: local_sgd.OuterState, turn: Turn) -> local_sgd.OuterState:
+    """After the local steps of a round: DiLoCo's outer step where the learners agree."""
+    w, _, common, velocity = state
     if algorithm.agrees(turn.t):
         delta = common - algorithm.mean(w)
         velocity.mul_(algorithm.momentum).add_(delta)
@@ -167,11 +154,23 @@ def outer_step(
 
 
 IN_PLACE: dict[type[Algorithm[Any]], Update] = {
-    crossbow.SMA: average,
-    local_sgd.LocalSGD: local_mean,
-    local_sgd.PostLocalSGD: local_mean,
-    local_sgd.DiLoCo: outer_step,
+    crossbow.SMA: averaging.on_devices,
     matex_agd.DelayedSGD: exchange,
     isgd.ISGD: solve_subproblem,
     rudra.Softsync: serve,
 }
+
+# How a learner steps from the gradient of its own batch, and what ends a round of them.
+BY_LEARNER: dict[type[Algorithm[Any]], tuple[Callable[..., None], Update]] = {
+    crossbow.SMA: (averaging.step, averaging.agree),
+    local_sgd.LocalSGD: (local_step, agree_on_mean),
+    local_sgd.PostLocalSGD: (local_step, agree_on_mean),
+    local_sgd.DiLoCo: (local_step, agree_by_outer_step),
+}
+
+
+def by_learner(algorithm: Algorithm[Any]) -> tuple[Callable[..., None], Update] | None:
+    """A learner's step and the end of a round; None where an update takes the gradients of all learners at once."""
+    if isinstance(algorithm, crossbow.SMA) and algorithm.per_device(algorithm.collective.rows) > 1:
+        return None
+    return BY_LEARNER.get(type(algorithm))

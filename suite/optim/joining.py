@@ -109,3 +109,11 @@ def own_random_numbers(group: Group) -> None:
     """
     if group.rank:
         torch.manual_seed(seed(torch.initial_seed(), "process", group.rank))
+
+
+def check_learners(name: str, learners: object) -> None:
+    """Raise ValueError for what is no number of learners."""
+    if not isinstance(learners, int) or learners < 1:
+        raise ValueError(
+            f"{name}: learners={learners!r} must be a whole number of at least 1 (SMA also takes 'auto')"
+        )

@@ -79,16 +79,21 @@ class Membership:
         self._remember()
 
     def _remember(self) -> None:
-        """Where each parameter and each part of the module stands: (dictionary, name, what stands there)."""
+        """The module's parts by name, their children, and where parameters stand: (dictionary, name, parameter)."""
+        self.parts = dict(self.module.named_modules())
+        self._children = [(part._modules, dict(part._modules)) for part in self.parts.values()]
         trained = set(map(id, self.parameters))
-        self._places: list[tuple[dict[str, Any], str, Any]] = []
-        for part in self.module.modules():
-            self._places += [(part._modules, name, child) for name, child in part._modules.items()]
-            self._places += [(part._parameters, name, p) for name, p in part._parameters.items() if id(p) in trained]
+        self._places = [
+            (part._parameters, name, parameter)
+            for part in self.parts.values()
+            for name, parameter in part._parameters.items()
+            if id(parameter) in trained
+        ]
 
     def check(self) -> None:
         """Raise ValueError for a parameter that has left the module."""
-        if all(place.get(name) is held for place, name, held in self._places):
+        unchanged = all(now == before for now, before in self._children)
+        if unchanged and all(place.get(name) is held for place, name, held in self._places):
             return
         present = set(map(id, self.module.parameters()))
         for parameter in self.parameters:
@@ -131,20 +136,32 @@ class Buffers:
     A buffer that has changed its shape since a learner's was kept is the module's own, for every learner.
     """
 
-    def __init__(self, module: nn.Module, learners: int):
-        self.module, self.learners = module, learners
+    def __init__(self, membership: Membership, learners: int):
+        self.membership, self.learners = membership, learners
+        self.module = membership.module
         self.own = [self._copies() for _ in range(learners if learners > 1 else 0)]
 
     def current(self) -> dict[str, Tensor]:
         """Those the module holds now. Found anew each time: ``module.to`` may have replaced them."""
-        return dict(self.module.named_buffers())
+        return {
+            f"{path}.{name}" if path else name: buffer
+            for path, part in self.membership.parts.items()
+            for name, buffer in part._buffers.items()
+            if buffer is not None
+        }
 
     def _copies(self) -> dict[str, Tensor]:
         return {name: buffer.clone() for name, buffer in self.current().items()}
 
+    @torch.no_grad()
     def keep(self, learner: int) -> None:
         """Remember what the module holds as this learner's."""
-        if self.own:
+        if not self.own:
+            return
+        current, own = self.current(), self.own[learner]
+        if _shapes(current) == _shapes(own):
+            _copy(current, own)
+        else:
             self.own[learner] = self._copies()
 
     def load(self, learner: int) -> None:
@@ -155,9 +172,22 @@ class Buffers:
     @torch.no_grad()
     def put(self, held: Mapping[str, Tensor]) -> None:
         """Put buffers into the module, where it has them in that shape."""
-        for name, buffer in self.current().items():
-            if name in held and held[name].shape == buffer.shape:
-                buffer.copy_(held[name])
+        current = self.current()
+        fitting = {name: own for name, own in held.items() if name in current and current[name].shape == own.shape}
+        _copy(fitting, {name: current[name] for name in fitting})
+
+    def set_learners(self, learners: int) -> None:
+        """Let the last sets go, or others join that are the mean of those there are; counts are the first one's."""
+        sets = self.own or [self._copies()]
+        mean = {name: self._mean([held.get(name) for held in sets], b) for name, b in self.current().items()}
+        sets += [{name: value.clone() for name, value in mean.items()} for _ in range(learners - len(sets))]
+        self.put(sets[0])
+        self.learners, self.own = learners, sets[:learners] if learners > 1 else []
+
+    @staticmethod
+    def _mean(sets: Sequence[Tensor | None], current: Tensor) -> Tensor:
+        values = torch.stack([_fitting(held, current) for held in sets])
+        return values.mean(0) if values.is_floating_point() else values[0]
 
     def sets(self) -> list[dict[str, Tensor]]:
         """Every learner's."""
@@ -171,6 +201,16 @@ class Buffers:
             for held in self.sets()
         ]
         return torch.stack(rows).sum(0)
+
+
+def _shapes(buffers: Mapping[str, Tensor]) -> list[tuple[str, torch.Size, torch.dtype]]:
+    return [(name, buffer.shape, buffer.dtype) for name, buffer in buffers.items()]
+
+
+def _copy(values: Mapping[str, Tensor], into: Mapping[str, Tensor]) -> None:
+    """Overwrite buffers of the same names."""
+    if values:
+        torch._foreach_copy_(list(into.values()), list(values.values()))
 
 
 def _fitting(held: Tensor | None, current: Tensor) -> Tensor:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
+import torch
 from torch import Tensor, nn
 
 from reference_impls import crossbow
+from reference_impls.crossbow_tuner import Settling, settling
+from suite.communication.collectives import Processes
 from suite.communication.group import Group
 from suite.optim import joining
 from suite.optim.base import Algorithm
 from suite.optim.core import Core
 from suite.optim.torch_solver import Base, Wrapped
 
+clock = time.perf_counter  # seconds
 Rule = partial[Any]  # an algorithm whose learners have weights of their own, of optimizer and collective
 
 
@@ -40,8 +45,7 @@ class Averaging(Algorithm):
         group = joining.group() if group is None else group
         if learners is None:
             learners = 2 if group.size == 1 else 1
-        if learners < 1:
-            raise ValueError(f"{type(self).__name__}: learners={learners} must be at least 1")
+        joining.check_learners(type(self).__name__, learners)
         self.learners, self._rule = learners, rule
         super().__init__(module, params, settings=settings, base=base, fused=fused, group=group)
 
@@ -59,6 +63,51 @@ class Averaging(Algorithm):
         return super()._facts() | {"settings": str(self._rule.keywords)}
 
 
+class Tuner:
+    """Crossbow's auto-tuner (section 3.4): the number of learners of every process, at most ``most``.
+
+    It begins with one. A learner is added as long as the last one has raised the batches per second by a tenth, by
+    the median of five updates; else the last one leaves, and the number stays.
+    """
+
+    def __init__(self, most: int, group: Group):
+        if most < 1:
+            raise ValueError(f"SMA: max_learners={most} must be at least 1")
+        self.most, self.group = most, group
+        self.rule = Settling()
+        self._since: float | None = None  # when the last update ended
+
+    def after_update(self, device: torch.device) -> int:
+        """The number of learners from the next update on. All processes must ask, and get the same."""
+        if self.rule.holding:
+            return self.rule.learners
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        since, self._since = self._since, clock()
+        if since is None:  # an update with what is new takes longer
+            return self.rule.learners
+        throughput = self.rule.learners / (self._since - since)
+        if self.group.size > 1:
+            here = torch.tensor([[throughput]], dtype=torch.float64, device=device)
+            throughput = Processes(self.group).sum(here).item()
+        before = self.rule.learners
+        self.rule = settling(self.rule, throughput, most=self.most)
+        if self.rule.learners != before:
+            self._since = None
+        return self.rule.learners
+
+    def state(self) -> list[Any]:
+        """What ``load`` goes on from, in plain values."""
+        learners, last, readings, holding = self.rule
+        return [learners, last, list(readings), holding]
+
+    def load(self, state: Sequence[Any]) -> None:
+        """Go on from what ``state`` returned; the time since then is not counted."""
+        learners, last, readings, holding = state
+        self.rule = Settling(learners, last, tuple(readings), holding)
+        self._since = None
+
+
 class SMA(Averaging):
     """Synchronous model averaging: learners with weights of their own, corrected towards a centre with momentum.
 
@@ -69,9 +118,11 @@ class SMA(Averaging):
         momentum: of SGD, 0 by default; or of ``base``.
         weight_decay: L2 of SGD, 0 by default; or of ``base``.
         learners: in this process, as many in every other; they take batches in turn. By default 2, or 1 where there
-            are several processes.
+            are several processes. "auto" begins with one and adds learners, each at the centre, while that raises
+            the batches per second by a tenth (section 3.4); ``opt.learners`` is the number now.
+        max_learners: the largest number that "auto" tries.
         alpha: fraction of its distance to the centre that a learner gives up in an update, in (0, 1]; by default
-            1 / number of all learners.
+            1 / number of all learners. A lone process with "auto" needs it.
         centre_momentum: mu of Algorithm 1, in [0, 1).
         tau: updates from one averaging to the next; 0 is never.
         devices: groups of this process's learners that share a reference model (section 3.3); None is flat.
@@ -107,7 +158,8 @@ class SMA(Averaging):
         lr: float | None = None,
         momentum: float | None = None,
         weight_decay: float | None = None,
-        learners: int | None = None,
+        learners: int | Literal["auto"] | None = None,
+        max_learners: int = 8,
         alpha: float | None = None,
         centre_momentum: float = 0.9,
         tau: int = 1,
@@ -117,9 +169,44 @@ class SMA(Averaging):
         group: Group | None = None,
         **options: Any,
     ):
+        group = joining.group() if group is None else group
+        self._tuner = Tuner(max_learners, group) if learners == "auto" else None
+        count = 1 if learners == "auto" else learners
         rule = partial(crossbow.SMA, alpha=alpha, momentum=centre_momentum, tau=tau, devices=devices)
         settings = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, **options}
-        super().__init__(module, params, rule, learners, settings=settings, base=base, fused=fused, group=group)
+        super().__init__(module, params, rule, count, settings=settings, base=base, fused=fused, group=group)
+
+    def _facts(self) -> dict[str, Any]:
+        tuned = {} if self._tuner is None else {"learners": f"auto, at most {self._tuner.most}"}
+        return super()._facts() | tuned
+
+    def _tell(self, *arguments: Any) -> None:
+        super()._tell(*arguments)
+        if self._tuner is not None:
+            self._set_learners(self._tuner.after_update(self.vector.x.device))
+
+    def _set_learners(self, learners: int) -> None:
+        """Let learners join at the centre, without momentum and with the mean of all buffers, or the last leave."""
+        if learners == self.learners:
+            return
+        self.learners = learners
+        self.core = self._core(self.core.weights)
+        self.core_state = self.core.own(self.core.algorithm.resize(self.core_state))
+        if isinstance(self.solver, Wrapped):
+            self.solver.set_learners(learners)
+        self.solver.lay_out(self.vector)
+        self.buffers.set_learners(learners)
+
+    def _further_state(self) -> dict[str, Any]:
+        tuned = {} if self._tuner is None else {"tuner": self._tuner.state()}
+        return super()._further_state() | tuned
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._check_state(state["state"])
+        if self._tuner is not None:
+            self._tuner.load(state["state"]["tuner"])
+            self._set_learners(self._tuner.rule.learners)
+        super().__setstate__(state)
 
     def restart(self) -> None:
         """Let every learner start again from the centre, as section 3.2 does after a change of the rate.

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from reference_impls import rudra, rudra_protocol
 from reference_impls.contract import Turn
 from suite.communication.group import Group
+from suite.optim import joining
 from suite.optim.base import Algorithm
 from suite.optim.core import Core
 from suite.optim.solver import Grouped
@@ -74,6 +75,7 @@ class Softsync(Algorithm):
         fused: bool | None = None,
         group: Group | None = None,
     ):
+        joining.check_learners(type(self).__name__, learners)
         self.learners, self.updates = self._learners_here(learners), updates
         self._chosen: dict[str, Any] = {"workers": learners, "n": n, "per_gradient": per_gradient}
         self._server = rudra_protocol.Server(learners, n)

@@ -12,6 +12,8 @@ from torch.optim.sgd import sgd
 from suite.optim.vector import Pieces, Vector
 from suite.training.optimizers import ALL, Stepped, TorchSGD
 
+MOST_KEPT = 64  # rows whose parts are remembered: points and memory of each learner
+
 
 class Grouped:
     """A ``contract.Optimizer`` on the vector of ``groups``, whose values are read at every step.
@@ -61,6 +63,13 @@ class Grouped:
             return stepped[0]
         return torch.cat([x for x, _ in stepped], -1), torch.cat([v for _, v in stepped], -1)
 
+    def step_learner(
+        self, learner: int, memory: Tensor, points: Tensor, gradient: Tensor | Pieces, lr: Tensor
+    ) -> None:
+        """Step one row of points and memory [m, d] from its gradient [1, d], with ``fused``."""
+        own = slice(learner, learner + 1)
+        self.step(memory[own], points[own], gradient, lr)
+
     def lay_out(self, vector: Vector) -> None:
         """Step another vector from here on."""
         self.vector = vector
@@ -70,7 +79,7 @@ class Grouped:
         """The parameters' parts of one vector, which is the same from step to step unless a state was loaded."""
         found = self._kept.get(row.data_ptr())
         if found is None:
-            if len(self._kept) > 1:  # points and memory
+            if len(self._kept) >= MOST_KEPT:
                 self._kept.clear()
             found = self._kept[row.data_ptr()] = self.vector.views(row)
         return found

@@ -83,8 +83,8 @@ class Resumable(torch.optim.Optimizer):
             self.state.update(shown)
 
     def _waiting(self) -> Tensor:
-        """Gradients [n, d] of a round so far, of the learners that have had their batch."""
-        return self._gradients[: len(self._losses)]
+        """Gradients [n, d] of learners that have had their batch of a round and step with the last."""
+        return self._gradients[: 0 if self.core.by_learner else len(self._losses)]
 
     def _further_state(self) -> dict[str, Any]:
         return {"base": self.solver.state()} if isinstance(self.solver, Wrapped) else {}
@@ -105,16 +105,15 @@ class Resumable(torch.optim.Optimizer):
         self._settle()
         super().__setstate__({"state": defaultdict(dict), "param_groups": state["param_groups"]})
         self.solver.groups = self.param_groups
+        self.solver.lay_out(self.vector)  # lets go of the rows before
         tensors, plain = held["tensors"], held["plain"]
         here = {name: value.to(self._gradients.device, copy=True) for name, value in tensors.items()}
         self.core_state = self.core.own(rebuild(self.core_state, "core", here, plain))
         self._losses = list(rebuild((), "losses", here, plain))
-        if len(here["gradients"]):
-            self._reserve(self.learners)
-            self._waiting().copy_(here["gradients"])
-        self._restore_buffers(here)
         self.t = plain["t"]
         self._restore(held)
+        self._restore_gradients(here["gradients"])
+        self._restore_buffers(here)
         self.group.heartbeat.updates = self.t
         self._load()
 
@@ -130,6 +129,22 @@ class Resumable(torch.optim.Optimizer):
                     f"the state was written with {name} = {then.get(name)!r}, not {now.get(name)!r}; make the "
                     "optimiser with the same settings, and give every process its own part"
                 )
+        stepped = self.core.algorithm.replicated and not len(held["tensors"]["gradients"])
+        if held["plain"]["losses"]["tuple"] and stepped and not self.core.by_learner:
+            raise ValueError(
+                "the state was saved between two learners of an update, when one had stepped; make the optimiser "
+                "with fused as it was then, or save after the last learner's step"
+            )
+
+    def _restore_gradients(self, waiting: Tensor) -> None:
+        """Take up gradients [n, d] of learners that had not stepped, where a round was saved before its end."""
+        if self.core.by_learner:  # the optimiser that saved them steps its learners together
+            turn = self.core.round(self.t, self.group.rank * self.learners)
+            for learner, gradient in enumerate(waiting):
+                self.core.step(self.core_state, turn, learner, gradient[None])
+        elif len(waiting):
+            self._reserve(self.learners)
+            self._waiting().copy_(waiting)
 
     def _restore_buffers(self, here: Mapping[str, Tensor]) -> None:
         sets: list[dict[str, Tensor]] = [{} for _ in range(self.learners)]

@@ -66,21 +66,42 @@ class Wrapped:
         whole = points if start == 0 else points.as_strided((self.vector.d,), (1,), points.storage_offset() - start)
         self._bind(whole)
         inside = [i for i, own in enumerate(self.vector.segments) if start <= own.start and own.stop <= stop]
-        for row, (optimiser, parameters) in enumerate(zip(self.copies, self._parameters, strict=True)):
-            for i in inside:
-                if isinstance(grads, Pieces):
-                    parameters[i].grad = grads.grads[i]
-                else:
-                    parameters[i].grad = self.vector.part(i, grads.view(-1, stop - start)[row], start)
-            self._hand_settings(optimiser)
-            optimiser.step()
-            for i in inside:
-                parameters[i].grad = None
+        for row in range(len(self.copies)):
+            if isinstance(grads, Pieces):
+                self._step_copy(row, dict(zip(inside, grads.grads, strict=True)))
+            else:
+                own = grads.view(-1, stop - start)[row]
+                self._step_copy(row, {i: self.vector.part(i, own, start) for i in inside})
         return points, memory
+
+    def step_learner(
+        self, learner: int, memory: Tensor, points: Tensor, gradient: Tensor | Pieces, lr: Tensor
+    ) -> None:
+        """Overwrite one row of points [m, d] from its gradient [1, d]. ``lr`` must be one."""
+        self._bind(points)
+        parts = gradient.grads if isinstance(gradient, Pieces) else self.vector.views(gradient[0])
+        self._step_copy(learner, dict(enumerate(parts)))
+
+    def _step_copy(self, row: int, grads: Mapping[int, Tensor]) -> None:
+        """Step a copy from gradients by the number of the parameter."""
+        optimiser, parameters = self.copies[row], self._parameters[row]
+        for i, grad in grads.items():
+            parameters[i].grad = grad
+        self._hand_settings(optimiser)
+        optimiser.step()
+        for i in grads:
+            parameters[i].grad = None
 
     def lay_out(self, vector: Vector) -> None:
         """Step another vector from here on, which may have further parameters at its end."""
         self.vector, self._at = vector, None
+
+    def set_learners(self, learners: int) -> None:
+        """Let the last copies go, or others join that remember nothing."""
+        del self.copies[learners:], self._parameters[learners:]
+        while len(self.copies) < learners:
+            self._add_copy(self.vector.x)
+            self.copies[-1].state.clear()
 
     def state(self) -> list[dict[str, Any]]:
         """What each copy remembers, by the number of the parameter."""

@@ -62,8 +62,7 @@ def identical(before: Run, after: Run) -> bool:
 
 def several_builds(run: Run) -> bool:
     """Whether a run went on with another build of the native step than it began with: it has no twin to the bit."""
-    execution = run.environment.get("execution")
-    return isinstance(execution, Mapping) and "builds" in execution
+    return "builds" in run.environment.get("execution", {})
 
 
 def compare_runs(base: Runs, new: Runs, *, either_way: bool = False) -> dict[str, Any]:

@@ -44,9 +44,8 @@ def made_by(run: Run, arithmetic: bool = False) -> str:
     where = run.environment
     if arithmetic:
         return json.dumps([where.get("code", where.get("source")), where.get("versions")], sort_keys=True)
-    execution = {name: value for name, value in dict(where.get("execution", {})).items() if name not in NOTES}
-    host = where.get("machine")
-    cpu = host.get("cpu") if isinstance(host, Mapping) else host
+    execution = {name: value for name, value in where.get("execution", {}).items() if name not in NOTES}
+    cpu = where.get("machine", {}).get("cpu")
     parts = where.get("code", where.get("source")), where.get("versions"), execution, where.get("device"), cpu
     return json.dumps(parts, sort_keys=True)
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 STATUSES = ("finished", "diverged", "out of budget")
 CHECKSUMS = "checksums.json"
 REQUIRED = {"spec.json", "environment.json", "outcome.json"}
+ENVIRONMENT = ("device", "execution", "machine", "telemetry", "versions")  # its parts that are mappings
 LONGEST_NAME = 128  # bytes of a file's name
 
 
@@ -181,6 +182,8 @@ def _defect(run: Run) -> str:
         return f"unknown outcome {run.status!r}"
     if not isinstance(run.results, dict) or not isinstance(run.environment, dict):
         return "results and environment must be mappings"
+    if odd := [part for part in ENVIRONMENT if not isinstance(run.environment.get(part, {}), dict)]:
+        return f"the {odd[0]} of its environment must be a mapping"
     return ""
 
 

@@ -233,7 +233,7 @@ def test_what_does_not_fit_a_claim_is_a_red_verdict_of_that_claim_only(papers, t
 THREADS = HERE | {"execution": {"path": "looped", "threads": 2}}
 
 
-@pytest.mark.parametrize("where", [THREADS, THREADS | {"machine": {"cpu": "another"}, "device": "cuda"}])
+@pytest.mark.parametrize("where", [THREADS, THREADS | {"machine": {"cpu": "another"}, "device": {"device": "cuda"}}])
 def test_arithmetic_is_contested_whatever_executed_it(where: dict):
     """A number is changed and, with it, one word of what is said to have executed it."""
     for forged in (run(2.0, where=where), run(curve=1.0, where=where)):

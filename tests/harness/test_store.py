@@ -16,6 +16,7 @@ from toy import files_of
 from suite.runs import store as store_module
 from suite.runs.store import (
     CHECKSUMS,
+    ENVIRONMENT,
     DamagedRun,
     NewRun,
     Outcome,
@@ -116,6 +117,7 @@ RESEALED = {
     "outcome of another shape": {"outcome.json": b"[]"},
     "results of another shape": {"outcome.json": b'{"status": "finished", "results": []}'},
     "environment of another shape": {"environment.json": b"3"},
+    **{f"{part} of another shape": {"environment.json": f'{{"{part}": "x"}}'.encode()} for part in ENVIRONMENT},
     "not JSON": {"environment.json": b"\xff\xfe"},
     "a way out": {"../../escaped.parquet": b""},
     "an absolute way out": {"/etc/escaped.parquet": b""},

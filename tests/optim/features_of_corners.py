@@ -79,3 +79,11 @@ def joined(job: Job) -> None:
         for number in range(6 + 2 * job.group.rank):
             batch = (torch.arange(BATCH) + number * BATCH) % len(inputs)
             opt.step(closure(opt, module, inputs[batch], targets[batch]))
+
+
+def tuned(job: Job) -> None:
+    """The number of learners by throughput, where the machine's speed decides what it becomes."""
+    module = network()
+    opt = job.make(module, learners="auto", **({"alpha": 0.2} if job.name == "SMA" else {}))
+    assert falls(job.fit(opt, module))
+    assert opt.learners >= 1

@@ -44,6 +44,7 @@ FEATURES: dict[str, Callable[[Job], None]] = {
     "`copy.deepcopy`, pickle and `torch.save` of the optimiser": features_of_corners.copied,
     "parameters replaced in the module later": features_of_corners.left,
     "`join()` for loaders of unequal length": features_of_corners.joined,
+    '`learners="auto"`': features_of_corners.tuned,
 }
 AVERAGING = ("SMA", "EASGD", "LocalSGD", "DiLoCo")
 SENT = "layer-wise exchange has sent the gradients by then"
@@ -99,6 +100,9 @@ JOIN = "`join()` for loaders of unequal length"
 refuse(JOIN, "every process needs as many", "it holds batches against those of the epoch before", "ISGD")
 refuse(JOIN, "needs layerwise=False", "gradients leave before the step", "DelayedSGD, layer-wise")
 refuse(JOIN, "wait for nobody", "learners of a server wait for nobody", "Softsync", processes=(2,))
+AUTO = '`learners="auto"`'
+refuse(AUTO, "learners='auto' must be", "the tuner is SMA's", "EASGD", "LocalSGD", "DiLoCo", "Softsync")
+refuse(AUTO, "learners", "a process has one learner", "ISGD", "DelayedSGD", "DelayedSGD, layer-wise")
 LATER = "weights written in place between steps"
 refuse(LATER, "call take_up() after writing", "each learner has weights of its own", *AVERAGING)
 refuse(LATER, "call take_up() after writing", "each learner has weights of its own", "Softsync", processes=(1,))

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from suite.optim import SMA, DelayedSGD, Softsync
-from suite.optim.module import Buffers
+from suite.optim.module import Buffers, Membership
 
 
 def normalised() -> nn.Module:
@@ -22,7 +22,7 @@ def normalised() -> nn.Module:
 
 def test_each_learner_keeps_its_own_and_their_sum_is_over_learners():
     module = normalised()
-    buffers = Buffers(module, 3)
+    buffers = Buffers(Membership(module, []), 3)
     buffers.load(1)
     module[1].running_mean.add_(10)
     buffers.keep(1)
@@ -40,7 +40,7 @@ def test_a_buffer_of_another_shape_than_was_kept_is_the_modules_for_every_learne
     module = normalised()
     module.register_buffer("scales", torch.zeros(1))
     module.register_buffer("shifts", None)
-    buffers = Buffers(module, 2)
+    buffers = Buffers(Membership(module, []), 2)
     module.scales, module.shifts = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([4.0])
     buffers.load(1)
     assert (module.scales.tolist(), module.shifts.tolist()) == ([1.0, 2.0, 3.0], [4.0])

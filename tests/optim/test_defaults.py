@@ -16,7 +16,8 @@ PLAIN = {"momentum": 0.0, "weight_decay": 0.0, "fused": None, "group": None}  # 
 BASED = dict.fromkeys(["lr", "momentum", "weight_decay", "base", "fused", "group"])  # None: SGD's, or those of base
 PAPERS = {
     ISGD: {"stop": 5, "margin": 3.0},  # three standard deviations (Eq. 10)
-    SMA: BASED | {"learners": None, "alpha": None, "centre_momentum": 0.9, "tau": 1, "devices": None},
+    SMA: BASED
+    | {"learners": None, "alpha": None, "centre_momentum": 0.9, "tau": 1, "devices": None, "max_learners": 8},
     EASGD: BASED | {"learners": None, "tau": 1},
     LocalSGD: BASED | {"learners": None, "local_steps": 8},
     PostLocalSGD: BASED | {"learners": None, "local_steps": 8},

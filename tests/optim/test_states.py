@@ -12,7 +12,7 @@ import torch
 from door import RATE, closure, examples, network, rows, weights
 from torch import Tensor, nn
 
-from suite.optim import ISGD, SMA, DelayedSGD, Softsync
+from suite.optim import ISGD, SMA, DelayedSGD, LocalSGD, Softsync
 
 MAKERS: dict[str, Any] = {
     "SMA": SMA,
@@ -51,6 +51,39 @@ def test_a_state_of_the_middle_of_a_round_is_gone_on_from_twice(name: str, fused
     again, other = made(name, fused=fused)
     again.load_state_dict(state)
     assert torch.equal(steps(again, other, 7, 6), end)
+
+
+@pytest.mark.parametrize(
+    "make", [SMA, LocalSGD, partial(LocalSGD, base=torch.optim.SGD)], ids=["SMA", "Local", "base"]
+)
+def test_a_learner_steps_at_its_own_batch_with_the_rate_of_that_moment(make: Any):
+    module = nn.Linear(1, 1, bias=False)
+    module.weight.data.fill_(1.0)
+    opt = make(module, lr=0.5)
+    moved = []
+    for rate in (0.5, 0.25):
+        opt.param_groups[0]["lr"] = rate
+        module(torch.ones(1, 1)).sum().backward()
+        opt.step()
+        opt.zero_grad()
+        moved.append(opt.core_state.replicas.view(-1).tolist())
+    assert moved == [[0.5, 1.0], [0.5, 0.75]]
+
+
+def test_a_round_begun_with_the_figures_solver_goes_on_with_the_fused_one_and_not_back():
+    """Its first learner's gradient waits for the last's with the one, and has been stepped with the other."""
+    ends = []
+    for begun_fused in (False, True):
+        opt, module = made("SMA", fused=begun_fused)
+        steps(opt, module, 0, 7)
+        fused, other = made("SMA", fused=True)
+        fused.load_state_dict(opt.state_dict())
+        ends.append(steps(fused, other, 7, 6))
+    torch.testing.assert_close(*ends)
+    opt, module = made("SMA", fused=False)
+    steps(fused, other, 13, 2)
+    with pytest.raises(ValueError, match="between two learners"):
+        opt.load_state_dict(fused.state_dict())
 
 
 def test_a_lone_learner_has_the_buffers_that_its_module_has_now():
