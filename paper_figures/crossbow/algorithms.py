@@ -11,6 +11,7 @@ from paper_figures.crossbow.readings import (
     accuracies,
     epochs,
     late_arrival,
+    on_device,
     on_gpu,
     only,
     pair,
@@ -235,11 +236,10 @@ def saved(frame: Frame) -> list[float]:
 def about_memory(frame: Frame) -> str:
     run = stored(frame, "memory")[0]
     own, shared = (run.results[f"extra_{how}"][-1] / MIB for how in ("own", "shared"))
-    where = f"{run.spec.settings['model']} on {'a GPU' if on_gpu(run) else 'a CPU'}"
     batch = run.spec.settings["batches"][-1]
     return (
-        f"{where}; one learner more takes {own:.3g} MiB with activations of its own and {shared:.3g} MiB sharing "
-        f"them, at batch {batch}"
+        f"{on_device(run)}; one learner more takes {own:.3g} MiB with activations of its own and {shared:.3g} MiB "
+        f"sharing them, at batch {batch}"
     )
 
 

@@ -102,9 +102,7 @@ def draw_relative(
         axes.text(len(places) - 1 - len(elsewhere) / 2 + 0.5, 0.05, "not run: needs 8 GPUs", ha="center", fontsize=8)
     axes.axhline(1, color=GRID, linewidth=0.8, linestyle="-")
     plots.say_least(axes, table)
-    axes.set_ylabel(f"time to {table['target'].iloc[0]:g}% / plain training's")
-    plots.say_stand_in(axes, table["stand_in"].iloc[0], network)
-    plots.legend_above(axes)
+    plots.finish(axes, table, "time to {} / plain training's", instead=network)
 
 
 MARKS_A = ((FOUR, "a/m4-1gpu"), ("8 GPUs, m = 1", "a/m1-8gpu"), ("8 GPUs, m = 2", "a/m2-8gpu"))
@@ -126,8 +124,7 @@ def arrivals(frame: Frame) -> pd.DataFrame:
 def draw_vgg16(frame: Frame, figure: Figure) -> None:
     axes, table = figure.subplots(), arrivals(frame)
     plots.bars(table, axes, "epochs")
-    axes.set_ylabel(f"epochs to {table['target'].iloc[0]:g}% test accuracy")
-    plots.legend_above(axes)
+    plots.finish(axes, table, "epochs to {} test accuracy")
 
 
 @C.table

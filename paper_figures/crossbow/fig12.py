@@ -132,9 +132,7 @@ def draw_epochs(frame: Frame, figure: Figure) -> None:
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
     table = arrivals(frame)
     plots.bars(table, left, "epochs")
-    left.set_ylabel(f"epochs to {table['target'].iloc[0]:g}% test accuracy, ours")
-    plots.say_stand_in(left, table["stand_in"].iloc[0])
-    plots.legend_above(left, 1)
+    plots.finish(left, table, "epochs to {} test accuracy, ours", 1)
     names = [f"SMA\nk = {k}" for k in (1, 4)]
     plots.printed_marks(right, names, [printed_value(f"crossbow/fig12b/epochs-m{k}") for k in (1, 4)])
     right.set(ylabel=f"epochs to {100 * settings.TARGET:g}% test accuracy, printed", ylim=(0, 33))
@@ -158,6 +156,4 @@ def draw_time(frame: Frame, figure: Figure) -> None:
     plots.printed_marks(axes, [names.index(FOUR)], [saved], "printed, to 80%")
     axes.axhline(1, color=GRID, linewidth=0.8, linestyle="-")
     plots.say_least(axes, table)
-    axes.set_ylabel(f"time to {table['target'].iloc[0]:g}% / one learner's")
-    plots.say_stand_in(axes, table["stand_in"].iloc[0])
-    plots.legend_above(axes)
+    plots.finish(axes, table, "time to {} / one learner's")

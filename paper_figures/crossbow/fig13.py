@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from paper_figures.crossbow import hosts, plots, server_model, settings
+from paper_figures.crossbow import plots, server, settings
 from paper_figures.crossbow.readings import pair, steps
 from paper_figures.crossbow.tables import arrival_table, every_iteration
 from suite.claims.intervals import Interval, log_interval
@@ -28,7 +28,9 @@ def runs(profile: str) -> Groups:
     return settings.groups(profile, *EIGHT_GPUS.values(), target=settings.TARGET)
 
 
-A = Panel("crossbow/fig13a", "Throughput against learners on 8 GPUs, modelled", hosts.runs, alt=plots.ALT_EIGHT_GPUS)
+A = Panel(
+    "crossbow/fig13a", "Throughput against learners on 8 GPUs, modelled", server.hosts, alt=plots.ALT_EIGHT_GPUS
+)
 B = Panel("crossbow/fig13b", "Epochs to the target with the replicas of 8 GPUs", runs, alt=plots.ALT_BARS)
 C = Panel(
     "crossbow/fig13c",
@@ -45,7 +47,7 @@ B.quantities["m4-worse"] = pair("sma 16", "sma 32", steps)
 @A.quantity("throughput", ["hosts"], note="eight hosts; a task of two learners takes what Fig. 12(a) says")
 def gain(frame: Frame) -> Interval:
     """Throughput of two learners on each host over that of one, paired by repeat."""
-    seconds = hosts.timed(frame)
+    seconds = server.seconds(frame)
     return log_interval((2 * seconds[1, 1, False] / seconds[2, 1, False]).tolist())
 
 
@@ -58,7 +60,7 @@ def draw_throughput(frame: Frame, figure: Figure) -> None:
     axes = figure.subplots()
     plots.on_eight_gpus(axes, "relative", "throughput / one learner per GPU")
     if frame.whole("hosts"):
-        rows = hosts.images_per_second(frame).query("tau == 1 and not barrier")
+        rows = server.images_per_second(frame).query("tau == 1 and not barrier")
         plots.of_hosts(axes, rows["learners"], rows, rows["images_per_second"].iloc[0])
     gain = printed_value("crossbow/fig13a/throughput")
     plots.printed_marks(axes, [2], [gain])
@@ -73,8 +75,8 @@ def draw_throughput(frame: Frame, figure: Figure) -> None:
 @C.table
 def arrivals(frame: Frame) -> pd.DataFrame:
     """Arrivals with ``relative``: modelled time over the mean of one learner per GPU."""
-    alone = server_model.throughput(1)
-    speed = {name: server_model.throughput(m) / alone for m, name in EIGHT_GPUS.items()}
+    alone = server.throughput(1)
+    speed = {name: server.throughput(m) / alone for m, name in EIGHT_GPUS.items()}
     table = arrival_table(frame, settings.TARGET, speed)
     return table.assign(relative=table["time"] / table.loc[table["learners"] == 8, "time"].mean())
 
@@ -85,9 +87,7 @@ def draw_epochs(frame: Frame, figure: Figure) -> None:
     plots.bars(table, axes, "epochs")
     alike = table.loc[table["learners"] == 8, "epochs"].mean() * printed_value("crossbow/fig13b/m2-neutral")
     plots.printed_marks(axes, [1], [alike], "printed: 16 replicas need as many as 8")
-    axes.set_ylabel(f"epochs to {table['target'].iloc[0]:g}% test accuracy")
-    plots.say_stand_in(axes, table["stand_in"].iloc[0])
-    plots.legend_above(axes, 2)
+    plots.finish(axes, table, "epochs to {} test accuracy", 2)
 
 
 @C.drawing
@@ -96,7 +96,5 @@ def draw_time(frame: Frame, figure: Figure) -> None:
     plots.bars(table, axes, "relative", floor=False)
     plots.printed_marks(axes, [1], [1 / printed_value("crossbow/fig13c/tta")])
     axes.axhline(1, color=GRID, linewidth=0.8, linestyle="-")
-    axes.set_ylabel(f"time to {table['target'].iloc[0]:g}% / one learner per GPU")
     axes.set_xlabel("measured epochs, throughput of 8 GPUs by the cost model")
-    plots.say_stand_in(axes, table["stand_in"].iloc[0])
-    plots.legend_above(axes)
+    plots.finish(axes, table, "time to {} / one learner per GPU")

@@ -7,7 +7,16 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
 from paper_figures.crossbow import plots, settings
-from paper_figures.crossbow.readings import THROUGHPUT, common_target, epochs, fastest, of_gpu, on_gpu, only, stored
+from paper_figures.crossbow.readings import (
+    THROUGHPUT,
+    common_target,
+    epochs,
+    fastest,
+    of_gpu,
+    on_device,
+    only,
+    stored,
+)
 from paper_figures.crossbow.tables import arrival_table, every_iteration, throughput_table, whole
 from suite.papers.artifact import Groups, Missing
 from suite.papers.catalogue import printed_value
@@ -46,8 +55,7 @@ ARTIFACTS = (A, B, C, D)
 
 def noted(frame: Frame) -> str:
     (run,) = stored(frame, THROUGHPUT)
-    device = "a GPU" if on_gpu(run) else "a CPU"
-    return f"{run.spec.settings['model']} on {device}; tuner {run.results['tuned_learners']}"
+    return f"{on_device(run)}; tuner {run.results['tuned_learners']}"
 
 
 SATURATION = Quantity(lambda frame: float(fastest(of_gpu(frame))), (THROUGHPUT,), note=noted)

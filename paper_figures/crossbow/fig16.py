@@ -73,9 +73,7 @@ def draw(frame: Frame, figure: Figure) -> None:
     plots.printed_marks(left, [1], [implied_epochs()], "implied by printed time and throughput")
     left.axhline(1, color=GRID, linewidth=0.8, linestyle="-")
     left.set(xlabel="synchronisation interval $\\tau$", ylim=(0, 2.3))
-    left.set_ylabel(f"epochs to {rows['target'].iloc[0]:g}% / those at $\\tau$ = 1")
-    plots.say_stand_in(left, rows["stand_in"].iloc[0])
-    plots.legend_above(left, 1)
+    plots.finish(left, rows, "epochs to {} / those at $\\tau$ = 1", 1)
     gains = [
         printed_value(f"crossbow/{claim}") for claim in ("fig16/throughput-tau4", "fig17/gain-m1", "fig17/gain-m4")
     ]

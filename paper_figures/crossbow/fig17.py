@@ -11,7 +11,7 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from paper_figures.crossbow import hosts, plots
+from paper_figures.crossbow import plots, server
 from paper_figures.crossbow.tables import modelled_table
 from suite.claims.intervals import Interval, mean_interval
 from suite.papers.catalogue import printed_value
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PANEL = Panel(
     "crossbow/fig17",
     "Throughput on 8 GPUs against the synchronisation interval",
-    hosts.runs,
+    server.hosts,
     alt="Throughput against the synchronisation interval: printed values, the cost model that was solved from them, "
     "and eight hosts that sleep to compute and exchange over links as fast as PCIe.",
 )
@@ -33,14 +33,14 @@ PANEL.table(lambda frame: modelled_table())
 NOTE = "eight hosts, links as fast as PCIe 3.0 x16; tasks take what Figs. 12(a) and 17 say"
 
 for m in (1, 4):
-    PANEL.quantities[f"gain-m{m}"] = Quantity(partial(hosts.gain, m=m), ("hosts",), note=NOTE)
+    PANEL.quantities[f"gain-m{m}"] = Quantity(partial(server.gain, m=m), ("hosts",), note=NOTE)
 
 
 @PANEL.quantity("rises-with-tau", ["hosts"], note=NOTE)
 def rises(frame: Frame) -> list[Interval]:
     """Steps of the log of throughput between intervals at one learner a host, paired by repeat."""
-    seconds = hosts.timed(frame)[1].xs(False, axis="columns", level="barrier")
-    steps = [seconds[shorter] / seconds[longer] for shorter, longer in pairwise(hosts.INTERVALS)]
+    seconds = server.seconds(frame)[1].xs(False, axis="columns", level="barrier")
+    steps = [seconds[shorter] / seconds[longer] for shorter, longer in pairwise(server.INTERVALS)]
     return [mean_interval(step.map(math.log).tolist()) for step in steps]
 
 
@@ -61,8 +61,8 @@ def draw(frame: Frame, figure: Figure) -> None:
     plots.calibration_marks(axes, fitted["interval"], fitted["images_per_second"])
     plots.printed_marks(axes, printed["interval"], printed["printed"], "printed, m = 1")
     if frame.whole("hosts"):
-        rows = hosts.images_per_second(frame).query("learners == 1 and not barrier")
-        plots.of_hosts(axes, ["none" if tau == hosts.NEVER else str(tau) for tau in rows["tau"]], rows)
+        rows = server.images_per_second(frame).query("learners == 1 and not barrier")
+        plots.of_hosts(axes, ["none" if tau == server.NEVER else str(tau) for tau in rows["tau"]], rows)
     gains = {m: printed_value(f"crossbow/fig17/gain-m{m}") for m in (1, 4)}
     for m, gain in gains.items():
         top = table[(table["learners"] == m) & (table["interval"] == "none")]["images_per_second"].item()

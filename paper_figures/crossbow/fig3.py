@@ -71,6 +71,5 @@ def draw(frame: Frame, figure: Figure) -> None:
             beyond[0] - 0.45, len(sizes) - 0.4, color=GRID, alpha=0.15, linewidth=0, zorder=0,
             label=f"printed: more than in proportion beyond {SUPERLINEAR}",
         )  # fmt: skip
-    axes.set(xlabel="images in an update", ylabel=f"epochs to {rows['target'].iloc[0]:g}% test accuracy")
-    plots.say_stand_in(axes, rows["stand_in"].iloc[0])
-    plots.legend_above(axes, 2)
+    axes.set_xlabel("images in an update")
+    plots.finish(axes, rows, "epochs to {} test accuracy", 2)

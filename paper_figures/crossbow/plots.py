@@ -46,6 +46,13 @@ def say_least(axes: Any, table: pd.DataFrame) -> None:
         )
 
 
+def finish(axes: Any, table: pd.DataFrame, label: str, columns: int = 3, instead: str = "ResNet-32") -> None:
+    """Name the axis of arrivals by their target, say what stood in, and put the legend above."""
+    axes.set_ylabel(label.format(f"{table['target'].iloc[0]:g}%"))
+    say_stand_in(axes, table["stand_in"].iloc[0], instead)
+    legend_above(axes, columns)
+
+
 def printed_marks(axes: Any, places: Sequence[Any], values: Sequence[float], said: str = "printed") -> None:
     """Printed values as open diamonds."""
     axes.plot(places, values, marker="D", markersize=7, markeredgewidth=1.3, zorder=5, label=said, **PRINTED)

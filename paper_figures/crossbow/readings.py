@@ -57,6 +57,11 @@ def on_gpu(run: Run) -> bool:
     return run.environment.get("execution", {}).get("device") == "cuda"
 
 
+def on_device(run: Run) -> str:
+    """The network that a run timed, and whether on a GPU."""
+    return f"{run.spec.settings['model']} on {'a GPU' if on_gpu(run) else 'a CPU'}"
+
+
 def told(panel: Panel, group: str, **claims: str | tuple[str, ...]) -> None:
     """Quantities of a panel that are deterministic results of a group's only run, by name or several in order."""
     for claim, names in claims.items():

@@ -47,11 +47,10 @@ LENET_LEARNERS = (1, 2, 4, 8, 16)  # of the runs on all of MNIST
 LENET_LENGTH = 20  # epochs of theirs; a run of SMA with four learners had not arrived after ten
 CENTRE_MOMENTUM = 0.9  # sma.cu's constant when replicas have momentum
 LONE_ALPHA = 0.1  # of one learner: 1/k = 1 would swap replica and centre; the authors' scripts have 0.1
-CROSSBOW_BATCH, TENSORFLOW_AGGREGATE = 64, 1024  # ResNet-32, section 5.2
+CROSSBOW_BATCH = 64  # ResNet-32, section 5.2
 RESNET32_DROPS = ((80, 0.1), (120, 0.01))  # (epoch, factor of the first rate)
 VGG_HALVING, VGG_EPOCHS = 20, 250
 RESNET50_DROPS = (30, 60)  # epochs
-RESNET50 = {"crossbow": 16, "tensorflow": 32, "gpus": 8}  # images for each learner, and for each of TensorFlow's GPUs
 
 
 def algorithm(method: Method, learners: int, *, tau: int = 1, devices: int | None = None) -> dict[str, Any]:
@@ -158,30 +157,21 @@ def stand_in(
     learners: int,
     seed: int,
     *,
-    tau: int = 1,
-    devices: int | None = None,
     target: float | None = None,
+    **options: Any,
 ) -> RunSpec:
     """The run of a profile in the place of ResNet-32's: on digits, LeNet, or ResNet-32 itself.
 
-    ``target`` ends ResNet-32's own run when it has answered, see :func:`training`; stand-ins keep their length.
+    ``options`` are ``tau`` and ``devices``. ``target`` ends ResNet-32's own run when it has answered, see
+    :func:`training`; stand-ins keep their length.
     """
     base, images, epochs = {
         "smoke": (DIGITS, 1437, 12),
         "reduced": (LENET, LENET_IMAGES, LENET_EPOCHS.get(learners, 0)),
         "paper": (RESNET32, 50_000, 140),
     }[profile]
-    return training(
-        base,
-        method,
-        learners,
-        seed,
-        images=images,
-        epochs=epochs,
-        tau=tau,
-        devices=devices,
-        target=target if profile == "paper" else None,
-    )
+    target = target if profile == "paper" else None
+    return training(base, method, learners, seed, images=images, epochs=epochs, target=target, **options)
 
 
 def groups(profile: str, *names: str, target: float | None = None) -> Groups:

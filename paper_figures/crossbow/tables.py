@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from paper_figures.crossbow import server_model, settings
+from paper_figures.crossbow import server, settings
 from paper_figures.crossbow.readings import LADDER, accuracies, epochs, on_gpu, seconds_ratio, stand_in, stored
 from suite.model_averaging.time_to_accuracy import epochs_to_accuracy
 from suite.papers.artifact import Missing
@@ -42,7 +42,7 @@ def titled(run: Run) -> str:
 
 def whole(frame: Frame) -> list[str]:
     """The groups of which every run is stored, in the order of the plan."""
-    return [str(name) for name, rows in frame.runs.groupby("group", sort=False) if (rows["run"] != "").all()]
+    return [group for group in frame.groups if frame.whole(group)]
 
 
 def of_experiment(frame: Frame, name: str) -> list[str]:
@@ -170,7 +170,7 @@ def modelled_table() -> pd.DataFrame:
         {
             "learners": m,
             "interval": "none" if tau is None else str(tau),
-            "images_per_second": server_model.throughput(m, tau),
+            "images_per_second": server.throughput(m, tau),
             "calibrated": (m, tau) in fitted,
             "printed": printed.get((m, tau), math.nan),
         }

@@ -25,7 +25,7 @@ from fabricated_frames import student
 from matplotlib.figure import Figure
 from test_crossbow_comparisons import LEVELS, PAIRS
 
-from paper_figures.crossbow import readings, server_model, settings, tables
+from paper_figures.crossbow import readings, server, settings, tables
 from paper_figures.crossbow.readings import LADDER, common_target, rungs
 from suite.model_averaging.time_to_accuracy import epochs_to_accuracy
 from suite.papers.artifact import Missing
@@ -102,7 +102,7 @@ def test_the_servers_throughput_is_the_cost_models() -> None:
     speed = table["images_per_second"]
     assert (speed[1, "1"], speed[1, "none"]) == pytest.approx((15_500, 18_500))
     assert (speed[4, "none"] / speed[4, "1"], speed[4, "none"] / speed[1, "none"]) == pytest.approx((1.27, 1.4))
-    assert server_model.calibrated().task_seconds[1] == 8 * 64 / 18_500
+    assert server.calibrated().task_seconds[1] == 8 * 64 / 18_500
 
 
 # ---------------------------------------------------------------- the average model, growing, memory, scheduling
@@ -311,7 +311,7 @@ def test_times_are_epochs_over_throughput(figure: str, names: str, profile: str)
     frame = trained(figure, dict(zip(names.split(","), ([20], [40]), strict=True)), profile)
     rows = drawn_table(figure, frame)
     last = rows[rows["learners"] == rows["learners"].max()].iloc[0]
-    speed = server_model.throughput(2) / server_model.throughput(1) if figure == "fig13b" else 1.25
+    speed = server.throughput(2) / server.throughput(1) if figure == "fig13b" else 1.25
     assert (last["epochs"], last["time"]) == (40, pytest.approx(40 / speed))
     assert last["relative"] == pytest.approx(2 / speed)
 

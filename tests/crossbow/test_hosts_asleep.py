@@ -9,7 +9,7 @@ from crossbow_worlds import found, frame_for
 from fabricated_frames import verdict
 
 from paper_figures.crossbow.experiments.hosts import Learners
-from paper_figures.crossbow.hosts import spec
+from paper_figures.crossbow.server import spec
 from suite.communication.asleep import Device
 from suite.communication.collectives import Local
 

@@ -1,0 +1,112 @@
+"""The paper's server with 8 GPUs (Figs. 13, 14b, 17): a cost model, and eight hosts that sleep to compute.
+
+The model is solved from printed throughputs. In the place of eight GPUs the learners of eight hosts sleep for their
+tasks, and what they exchange travels. A task of m learners takes what Figs. 12(a) and 17 say of the paper's card. A
+link is as fast as PCIe 3.0 x16 (section 5.1) can be. The exchange of ResNet-32 therefore costs the least that the
+printed server allows, and of a printed gain of not synchronising the rest is no exchange of weights.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from paper_figures.crossbow import settings
+from suite.claims.intervals import Interval, log_interval
+from suite.clock import Link
+from suite.communication.link import PAYLOAD
+from suite.model_averaging.time_to_accuracy import MultiGpuServer
+from suite.papers.artifact import Groups, Missing
+from suite.papers.catalogue import printed_value
+from suite.papers.panel import Frame
+from suite.spec import RunSpec
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+GPUS = 8
+RESNET32_BYTES = 4 * 469_114  # of its parameters
+NEVER = 0  # the interval of hosts that do not exchange
+LEARNERS, INTERVALS = (1, 2, 4), (1, 2, 4, NEVER)
+PCIE = 16 * 8e9 * 128 / 130  # bits per second of PCIe 3.0 x16, one way
+SECONDS, NUMBERS = 1.0, 100_000  # of one learner's task and of the model, whatever they are there
+
+
+def calibrated() -> MultiGpuServer:
+    """The paper's server, of printed throughputs alone.
+
+    It is a :class:`suite.model_averaging.time_to_accuracy.MultiGpuServer`.
+
+    One GPU: m learners take a + b m, with a + b = 1 and 4 / (a + 4 b) = 1.4 (Fig. 12a), in units of the iteration
+    without synchronisation of Fig. 17 (512 images at 18,500 images/s). Synchronisation: what remains at m = 1 and,
+    from the 27% at m = 4, its growth with m.
+    """
+    images = GPUS * settings.CROSSBOW_BATCH
+    alone = images / printed_value("crossbow/fig17/nosync")
+    per_learner = (4 / printed_value("crossbow/fig12a/throughput") - 1) / 3
+    task = {m: alone * (1 - per_learner + per_learner * m) for m in (1, 2, 4)}
+    at_one = images / printed_value("crossbow/fig17/tau1") - alone
+    at_four = task[4] * printed_value("crossbow/fig17/gain-m4") / 100
+    growth = max(0.0, (at_four - at_one) / 3)
+    fixed = max(0.0, at_one - growth)
+    carried = 2 * (GPUS - 1) / GPUS * RESNET32_BYTES  # by each link of the ring
+    return MultiGpuServer(task, RESNET32_BYTES, Link(0.0, carried / fixed if fixed else math.inf), growth)
+
+
+def throughput(learners: int, tau: int | None = 1) -> float:
+    """Images/s on 8 GPUs with so many learners on each, synchronised every ``tau`` iterations (None: never)."""
+    return calibrated().throughput(settings.CROSSBOW_BATCH, GPUS, learners, tau)
+
+
+# ---------------------------------------------------------------- eight hosts
+
+
+def spec() -> RunSpec:
+    there = calibrated()
+    slower = SECONDS / there.task_seconds[1]
+    smaller = 4 * NUMBERS / RESNET32_BYTES
+    return RunSpec(
+        "crossbow/hosts",
+        {
+            "hosts": GPUS,
+            "learners": LEARNERS,
+            "intervals": INTERVALS,
+            "seconds": [round(slower * there.task_seconds[m], 4) for m in LEARNERS],
+            "numbers": NUMBERS,
+            "bits_per_second": round(PCIE / PAYLOAD * smaller / slower, -5),
+            "iterations": 4,
+            "repeats": 5,
+        },
+    )
+
+
+def hosts(profile: str) -> Groups:
+    """Needs root and Linux, and a quarter of an hour of sleep, so it is no part of ``smoke``."""
+    return {} if profile == "smoke" else {"hosts": (spec(),)}
+
+
+def seconds(frame: Frame) -> pd.DataFrame:
+    """Seconds an iteration by repeat (rows) and by learners, interval and barrier (columns). Raises Missing."""
+    if skipped := frame.needed(["hosts"]).one("hosts")["skipped"]:
+        raise Missing(f"the hosts could not be made: {skipped}")
+    table = frame.table("hosts", "hosts")
+    return table.pivot(index="repeat", columns=["learners", "tau", "barrier"], values="seconds")
+
+
+def gain(frame: Frame, m: int, tau: int = 1, *, barrier: bool = False) -> Interval:
+    """Percent of throughput that m learners on each host gain by not exchanging at all, paired by repeat."""
+    table = seconds(frame)
+    found = log_interval((table[m, tau, barrier] / table[m, NEVER, False]).tolist())
+    return Interval(100 * (found.mean - 1), 100 * (found.low - 1), 100 * (found.high - 1), found.n)
+
+
+def images_per_second(frame: Frame) -> pd.DataFrame:
+    """Throughput on the paper's clock. Columns: learners, tau, barrier, images_per_second, low, high."""
+    import pandas as pd
+
+    slower = SECONDS / calibrated().task_seconds[1]
+    rows = []
+    for (m, tau, barrier), taken in seconds(frame).items():
+        found = log_interval((GPUS * settings.CROSSBOW_BATCH * m * slower / taken).tolist())
+        rows.append((m, tau, barrier, found.mean, found.low, found.high))
+    return pd.DataFrame(rows, columns=["learners", "tau", "barrier", "images_per_second", "low", "high"])
