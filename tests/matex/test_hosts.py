@@ -11,6 +11,7 @@ import torch
 from paper_figures.matex_agd import exchanges, settings
 from paper_figures.matex_agd.exchanges import ASLEEP, asleep
 from paper_figures.matex_agd.experiments import compute, link, sleeping
+from suite.communication import asleep as device_asleep
 from suite.communication.link import PAYLOAD
 from suite.cost_models.overlap import AllReduce, LayerTimes, NetworkTimes
 from suite.experiment import Context
@@ -52,9 +53,9 @@ def test_waking_late_delays_nothing_that_follows(monkeypatch):
     def late(seconds: float) -> None:
         now[0] += seconds + (0.25 if seconds else 0.0)
 
-    monkeypatch.setattr(sleeping.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(sleeping.time, "sleep", late)
-    device = sleeping.Device()
+    monkeypatch.setattr(device_asleep.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(device_asleep.time, "sleep", late)
+    device = device_asleep.Device()
     device.begin()
     for _ in range(4):
         device.compute(1.0)
