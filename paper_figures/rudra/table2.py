@@ -132,11 +132,15 @@ for name, which in (("errors-rms", 0), ("errors-correlation", 1)):
 # ---------------------------------------------------------------- what was trained in full, against print
 
 
+def trained_in_full(frame: Frame) -> list[Configuration]:
+    """The rows of Tables 2 and 3 that are stored and were trained for all epochs."""
+    stored = {row: frame[label(row)] for row in dict.fromkeys([BASELINE, *TABLE3, *TABLE2])}
+    return [row for row, runs in stored.items() if len(runs) and runs["epoch"].map(is_whole).all()]
+
+
 def against_print(frame: Frame) -> list[tuple[Configuration, float, Estimate]]:
     """Configuration, printed error and ours with its interval (%), of each row trained for all epochs."""
-    stored = {row: frame[label(row)] for row in dict.fromkeys([BASELINE, *TABLE3, *TABLE2])}
-    whole = [row for row, runs in stored.items() if len(runs) and runs["epoch"].map(is_whole).all()]
-    return [(row, printed_error(row), errors.mean(row).of(frame)) for row in whole]
+    return [(row, printed_error(row), errors.mean(row).of(frame)) for row in trained_in_full(frame)]
 
 
 def distance(found: list[tuple[Configuration, float, Estimate]]) -> tuple[float, float]:
@@ -147,7 +151,7 @@ def distance(found: list[tuple[Configuration, float, Estimate]]) -> tuple[float,
 
 def in_full(frame: Frame) -> list[str]:
     """The groups of those rows. Raises Missing for fewer than three."""
-    groups = [label(row) for row, _, _ in against_print(frame)]
+    groups = [label(row) for row in trained_in_full(frame)]
     if len(groups) < 3:
         raise Missing(f"{len(groups)} rows trained for {EPOCHS} epochs at {frame.profile}")
     return groups

@@ -71,10 +71,8 @@ def on_hosts(group: Group, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for repeat in range(settings["repeats"] + 1):
         for m, tau, barrier in sides(settings):
-            learners, device = (
-                Learners(Processes(group, rows=m), m, settings["numbers"], tau, barrier=barrier),
-                Device(),
-            )
+            sums, device = Processes(group, rows=m), Device()
+            learners = Learners(sums, m, settings["numbers"], tau, barrier=barrier)
             task = settings["seconds"][settings["learners"].index(m)]
             together.sum(signal)
             began = time.perf_counter()
