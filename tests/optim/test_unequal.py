@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 from pathlib import Path
@@ -19,7 +18,7 @@ from suite.optim import ISGD, DelayedSGD
 pytestmark = pytest.mark.processes
 
 
-STANDS = "is alive but has not answered within 2 s; it stands at update 3"
+STANDS = "is alive but has not answered within 4 s; it stands at update 3"
 
 
 @pytest.mark.parametrize(
@@ -38,13 +37,18 @@ STANDS = "is alive but has not answered within 2 s; it stands at update 3"
 )
 def test_processes_that_come_apart_are_told_who_waits_for_what(tmp_path: Path, what: str, first: str, second: str):
     """Within the timeout that was asked for and the look for who is missing, in a process group of the caller's."""
-    with contextlib.suppress(WorkersFailed):
-        spawn(bodies.meets_others, 2, what, str(tmp_path / "end"), timeout=8)
+    failures = None
+    try:
+        spawn(bodies.meets_others, 2, what, str(tmp_path / "end"), timeout=16)
+    except WorkersFailed as error:
+        failures = error
     for rank, expected in enumerate((first, second)):
         if expected:
-            said, seconds = json.loads((tmp_path / f"end{rank}").read_text())
+            report = tmp_path / f"end{rank}"
+            assert report.exists(), failures
+            said, seconds = json.loads(report.read_text())
             assert re.search(expected, said)
-            assert seconds < 8 or what == "stall"
+            assert seconds < 16 or what == "stall"
 
 
 @pytest.mark.parametrize("name", ["SMA", "two learners", "AdamW", "EASGD", "DelayedSGD", "delay 1"])
