@@ -14,6 +14,7 @@ and decays, initial weights. Learners draw their batches at random with replacem
 
 from __future__ import annotations
 
+from functools import cache
 from math import ceil
 from typing import Any
 
@@ -100,6 +101,7 @@ def grid(protocol: str) -> list[Configuration]:
     return [(splitting(protocol, k), mu, k) for k in LEARNERS for mu in BATCHES]
 
 
+@cache  # every table of the paper asks for the same rows, and freezing a specification takes its time
 def training(
     configuration: Configuration,
     epochs: int,
