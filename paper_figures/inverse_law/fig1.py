@@ -43,7 +43,7 @@ from paper_figures.inverse_law.law import (
     repeated_rows,
     stored_rows,
 )
-from paper_figures.inverse_law.misfits import excess, grid_ratio, largest_misfit, lenders, lent_scatter, preference
+from paper_figures.inverse_law.misfits import excess, largest_misfit, lenders, lent_scatter, preference
 from paper_figures.inverse_law.settings import (
     BY_NAME,
     PAPER_HALVINGS,
@@ -238,26 +238,9 @@ counted(FIG1B, "floor-onset", of_rows(curve_groups, *HARDER), partial(onsets, HA
 # ---------------------------------------------------------------- beside the claims
 
 
-def rival(row: Row, frame: Frame) -> Interval:
-    """log10 of the squared misfit of the bound behind ISGD's Eq. 22 over this law's, both fitted alike."""
-    found = preference(reached(frame, row))
-    return Interval(found, found, found, len(curve(frame, row)))
-
-
-READ = MEDIUM.thresholds("reduced")
-CHECK = ("every-update", f"{MEDIUM.name}/256")
-counted(FIG1B, "grid-against-every-update", CHECK, partial(grid_ratio, *CHECK, READ))
-for batch in SWINGING[MEDIUM.name]:
-    both = (f"{MEDIUM.name}/{batch}/every", f"{MEDIUM.name}/{batch}")
-    counted(FIG1B, f"grid-over-every-update-{batch}", both, partial(grid_ratio, *both, READ[-1:]))
 for threshold, batch in product(map(MEDIUM.threshold, PAPER_HALVINGS), SWINGING[MEDIUM.name]):
     name = f"excess-{threshold:g}-{batch}"
     counted(FIG1B, name, partial(curve_groups, MEDIUM), partial(excess, threshold, batch))
-for row in ROWS:
-    note = "log10 of the squared misfit of ISGD's Eq. 22 over this law's"
-    FIG1B.quantity(f"rival-{row.name}", partial(curve_groups, row), note=note)(partial(rival, row))
-
-
 # ---------------------------------------------------------------- drawing
 
 

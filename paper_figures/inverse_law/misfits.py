@@ -38,7 +38,6 @@ from paper_figures.inverse_law.law import (
     families,
     family_groups,
     law_fit,
-    searches,
     stored_rows,
 )
 from paper_figures.inverse_law.settings import BY_NAME, ONCE, Row
@@ -206,19 +205,7 @@ def rival_root(batch: float | np.ndarray, u: float, v: float) -> Any:
     return root + np.sqrt(root**2 + v)
 
 
-# ---------------------------------------------------------------- beside the claims: the grid of tests, small batches
-
-
-def grid_ratio(fine: str, coarse: str, thresholds: Sequence[float], frame: Frame) -> Interval:
-    """Updates found on the grid over those that every update's test finds, by seed and threshold."""
-    every, grid = searches(frame, [fine]), searches(frame, [coarse])
-    ratios = []
-    for threshold in thresholds:
-        (whole,), (part,) = crossings(every, threshold), crossings(grid, threshold)
-        ratios += [a / b for a, b in zip(part.seen, whole.seen, strict=False) if a and b]
-    if len(ratios) < 2:
-        raise Missing("two seeds that arrived by both")
-    return log_interval(ratios)
+# ---------------------------------------------------------------- beside the claims: small batches
 
 
 def excess(threshold: float, batch: int, frame: Frame) -> Interval:
@@ -254,23 +241,23 @@ def slow_groups(frame: Frame) -> Groups:
     return [group for row in slow_rows(frame) for group in family_groups(row, frame)]
 
 
-def slow_points(frame: Frame) -> list[tuple[InverseLawFit, list[Updates]]]:
-    """The law fitted to every batch size, and its achievable points, of every threshold of these curves."""
-    found = [counted for row in slow_rows(frame) for counted in families(frame, row).values()]
-    return [(law_fit(counted), achievable(counted)) for counted in found]
+def slow_curves(frame: Frame) -> list[list[Updates]]:
+    """Updates to every threshold of these curves."""
+    return [counted for row in slow_rows(frame) for counted in families(frame, row).values()]
 
 
 def largest_slow(frame: Frame) -> float:
-    """The largest misfit in % over these points."""
-    return 100 * max(abs(typical(fit, u)) for fit, points in slow_points(frame) for u in points)
+    """The largest misfit in % over their achievable points, of laws fitted to every batch size."""
+    fitted = [(law_fit(counted), achievable(counted)) for counted in slow_curves(frame)]
+    return 100 * max(abs(typical(fit, u)) for fit, points in fitted for u in points)
 
 
 def behind_slow(frame: Frame) -> list[float]:
     """Networks, curves, smallest and largest batch size, and the fewest seeds of a point."""
-    found = slow_points(frame)
-    points = [u for _, achieved in found for u in achieved]
+    curves = slow_curves(frame)
+    points = [u for counted in curves for u in achievable(counted)]
     sizes = [u.batch for u in points]
-    return [len(slow_rows(frame)), len(found), min(sizes), max(sizes), min(len(u.seen) for u in points)]
+    return [len(slow_rows(frame)), len(curves), min(sizes), max(sizes), min(len(u.seen) for u in points)]
 
 
 def breaking(frame: Frame) -> dict[float, list[Updates]]:
