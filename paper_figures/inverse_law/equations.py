@@ -19,12 +19,10 @@ from paper_figures.inverse_law.law import (
     exponent,
     families,
     family_groups,
-    law_fit,
-    of_rows,
-    reached,
+    floors,
     told_apart,
 )
-from paper_figures.inverse_law.settings import BY_NAME, LOOP, law_runs, loop_runs
+from paper_figures.inverse_law.settings import BY_NAME, LOOP, Row, law_runs, loop_runs
 from suite.batch_size.knee import Knee, fit_knee
 from suite.claims.intervals import Interval, log_interval, log_slope, mean_interval
 from suite.papers.artifact import Groups, Missing
@@ -117,18 +115,17 @@ def product(frame: Frame) -> Interval:
     return Interval(worst, worst, worst, len(errors))
 
 
-def law(frame: Frame) -> Interval:
-    """One exponent over the MNIST curves."""
-    return exponent(*(families(frame, row).values() for row in MNIST))
+def law(frame: Frame, *rows: Row) -> Interval:
+    """One exponent over these curves."""
+    return exponent(*(families(frame, row).values() for row in rows))
 
 
-def floors(frame: Frame) -> list[Interval]:
-    return [law_fit(reached(frame, row)).floor_interval() for row in MNIST]
+def law_told(frame: Frame, *rows: Row) -> str:
+    return f"the four MNIST curves; {told_apart(law(frame, *rows))}"
 
 
-MNIST_GROUPS = of_rows(family_groups, *MNIST)
-counted(EQ2, "law", MNIST_GROUPS, law, lambda frame: f"the four MNIST curves; {told_apart(law(frame))}")
-counted(EQ2, "floor", MNIST_GROUPS, floors)
+counted(EQ2, "law", MNIST, law, law_told, family_groups)
+counted(EQ2, "floor", MNIST, floors, groups=family_groups)
 
 
 @EQ2.quantity("variance", ["noise"])

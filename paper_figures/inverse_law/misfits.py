@@ -26,7 +26,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paper_figures.inverse_law.exponents import LEAST_POINTS
@@ -156,7 +155,7 @@ def lenders(frame: Frame) -> Groups:
     found: Groups = []
     for name in LENDING:
         with suppress(Missing):
-            found += curve_groups(BY_NAME[name], frame)
+            found += curve_groups(frame, BY_NAME[name])
     return found
 
 
@@ -208,12 +207,12 @@ def rival_root(batch: float | np.ndarray, u: float, v: float) -> Any:
 # ---------------------------------------------------------------- beside the claims: small batches
 
 
-def excess(threshold: float, batch: int, frame: Frame) -> Interval:
+def excess(threshold: float, batch: int, frame: Frame, row: Row) -> Interval:
     """Updates at a small batch over those that the law fitted to M >= 16 foretells.
 
     Raises Missing where a seed did not arrive within the limit.
     """
-    found = crossings(curve(frame, BY_NAME[BREAKS]), threshold)
+    found = crossings(curve(frame, row), threshold)
     law = law_fit([u for u in found if u.batch >= FAR])
     here = [u for u in achievable(found) if u.batch == batch]
     if not here:
@@ -238,7 +237,7 @@ def slow_rows(frame: Frame) -> list[Row]:
 
 
 def slow_groups(frame: Frame) -> Groups:
-    return [group for row in slow_rows(frame) for group in family_groups(row, frame)]
+    return [group for row in slow_rows(frame) for group in family_groups(frame, row)]
 
 
 def slow_curves(frame: Frame) -> list[list[Updates]]:
@@ -265,6 +264,10 @@ def breaking(frame: Frame) -> dict[float, list[Updates]]:
     return dict(sorted(families(frame, BY_NAME[BREAKS]).items(), reverse=True))
 
 
+def breaking_groups(frame: Frame) -> Groups:
+    return family_groups(frame, BY_NAME[BREAKS])
+
+
 def onsets(frame: Frame) -> list[float]:
     """By threshold: the least batch size from which on the law of large batches is met within ``NEAR``."""
     return [onset(counted) for counted in breaking(frame).values()]
@@ -286,11 +289,10 @@ def onset(counted: Sequence[Updates]) -> int:
 
 BEHIND = "networks, curves, smallest and largest batch size, seeds a point"
 ALLOWED = "misfit allowed in %; batch sizes from here on fit the law"
-BENT = partial(family_groups, BY_NAME[BREAKS])
 ANSWERED = {
     "largest-misfit": Quantity(largest_slow, slow_groups, note=f"rate {SLOW}, every batch size fitted"),
     "misfit-behind": Quantity(behind_slow, slow_groups, note=BEHIND),
     "onset-rule": Quantity(lambda frame: [100 * NEAR, FAR], note=ALLOWED),
-    "onset-thresholds": Quantity(lambda frame: list(breaking(frame)), BENT),
-    "onset-batches": Quantity(onsets, BENT),
+    "onset-thresholds": Quantity(lambda frame: list(breaking(frame)), breaking_groups),
+    "onset-batches": Quantity(onsets, breaking_groups),
 }
