@@ -1,8 +1,8 @@
 """Worker processes on this machine for tests, benchmarks and experiments; ``torchrun`` starts real training.
 
 Workers are forked from a process that has imported torch, with what its optimisers import later, and done nothing
-else: milliseconds where an interpreter of their own takes seconds. Each may move to a host of a :mod:`lab <suite.communication.link>` before it
-begins. A worker reads what to do from a pipe, leaves its answer in a file, and ends when the pipe is closed: workers
+else: milliseconds where an interpreter of their own takes seconds. Each may move to a host of a
+:mod:`lab <suite.communication.link>` before it begins. A worker reads what to do from a pipe, leaves its answer in a file, and ends when the pipe is closed: workers
 do not outlive the process that started them.
 """
 
