@@ -187,7 +187,9 @@ def quantities(artifact: str, frame: Frame) -> dict[str, Quantity]:
     return found
 
 
-def log_ratio(scored: Callable[[Method], pd.DataFrame], method: Method, base: Method, score: str, frame: Frame) -> Interval:
+def log_ratio(
+    scored: Callable[[Method], pd.DataFrame], method: Method, base: Method, score: str, frame: Frame
+) -> Interval:
     return ratio(scored(method), scored(base), score).log
 
 
