@@ -2,8 +2,8 @@
 
 Workers are forked from a process that has imported torch, with what its optimisers import later, and done nothing
 else: milliseconds where an interpreter of their own takes seconds. Each may move to a host of a
-:mod:`lab <suite.communication.link>` before it begins. A worker reads what to do from a pipe, leaves its answer in a file, and ends when the pipe is closed: workers
-do not outlive the process that started them.
+:mod:`lab <suite.communication.link>` before it begins. A worker reads what to do from a pipe, leaves its answer in a
+file, and ends when the pipe is closed: workers do not outlive the process that started them.
 """
 
 from __future__ import annotations
