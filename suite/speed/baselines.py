@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from suite.runs.environment import ROOT
+from suite.runs.files import write_whole
 
 # One folder per machine class; a runner keeps its own outside of the checkout, which is laid anew for each job
 FOLDER = Path(os.environ.get("SGD_SUITE_BASELINES") or ROOT / "ci" / "baselines")
@@ -156,15 +157,12 @@ def others(known: Mapping[str, Any], measured: Sequence[Mapping[str, Any]]) -> d
     return {**known, "workloads": {name: row for name, row in known["workloads"].items() if name not in again}}
 
 
-def accept(documents: Sequence[Mapping[str, Any]], folder: Path) -> Path:
-    """Write the baseline of the documents' machine class below ``folder``; returns its path."""
-    made = baseline(documents)
-    path = place(folder, made["machine"]["class"])
+def write(path: Path, made: Mapping[str, Any]) -> None:
+    """Write a baseline, a line for each workload."""
     path.parent.mkdir(parents=True, exist_ok=True)
     head = json.dumps({name: value for name, value in made.items() if name != "workloads"}, indent=1)[:-2]
     rows = ",\n".join(f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in sorted(made["workloads"].items()))
-    path.write_text(f'{head},\n "workloads": {{\n{rows}\n }}\n}}\n', encoding="utf-8")
-    return path
+    write_whole(path, f'{head},\n "workloads": {{\n{rows}\n }}\n}}\n'.encode())
 
 
 def place(folder: Path, machine_class: str) -> Path:
