@@ -27,10 +27,6 @@ class Rows(Protocol):
     place: Path
     examples: int
 
-    def names(self) -> list[tuple[str, int]]:
-        """What stands for the contents: names of the files, with their sizes where these are known."""
-        ...
-
     def rows(self, first: int) -> Iterator[Row]:
         """Rows ``first``, ``first`` + 1, ... without end; after the last comes the first. Raises DataError."""
         ...
@@ -44,9 +40,6 @@ class Shards:
         self.files, self.place = files, files[0].parent
         self._ends = list(accumulate(parquet.count_rows("imagenet", [file]) for file in files))
         self.examples = self._ends[-1]
-
-    def names(self) -> list[tuple[str, int]]:
-        return [(file.name, file.stat().st_size) for file in self.files]
 
     def rows(self, first: int) -> Iterator[Row]:
         classes = dataset("imagenet").classes
@@ -87,9 +80,6 @@ class ClassFolders:
         relative = [(Path(name).relative_to(place).as_posix(), label) for name, label in found]
         self._files = sorted(relative, key=lambda file: hashlib.sha256(file[0].encode()).digest())
         self.examples = len(self._files)
-
-    def names(self) -> list[tuple[str, int]]:
-        return self._files
 
     def rows(self, first: int) -> Iterator[Row]:
         classes, row = dataset("imagenet").classes, first
