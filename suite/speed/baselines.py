@@ -41,27 +41,29 @@ def read(path: Path) -> dict[str, Any]:
         raise GateError(f"{path} cannot be read: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
         raise GateError(f"{path} cannot be read as a benchmark document: {error}") from error
-    if not isinstance(document, dict) or document.get("format") != FORMAT or "workloads" not in document:
-        raise GateError(f"{path} is no benchmark document of format {FORMAT}; make one with `nox -s benchmark`")
-    machine = document.get("machine")
-    if not isinstance(machine, dict) or not machine.get("class"):
-        raise GateError(f"{path} does not say of which machine class it is; measure again with `nox -s benchmark`")
+    return check(document, str(path))
+
+
+def check(document: Any, name: str) -> dict[str, Any]:
+    """The document itself. Raises GateError naming the first thing that is not as it must be."""
     if wrong := _defect(document):
-        raise GateError(f"{path} cannot be used: {wrong}; measure again with `nox -s benchmark`")
-    return document
+        raise GateError(f"{name} cannot be used: {wrong}; make another with `nox -s benchmark`")
+    return dict(document)
 
 
-def _defect(document: Mapping[str, Any]) -> str:
+def _defect(document: Any) -> str:
     """What, of that which is used of a document, is not as it must be; or nothing."""
-    machine_class, versions = document["machine"]["class"], document.get("versions", {})
-    if not isinstance(machine_class, str) or not re.fullmatch(r"\w[\w.-]*", machine_class):
-        return f"the machine class {machine_class!r} is no name of a folder"
-    if not isinstance(versions, dict) or not all(isinstance(version, str) for version in versions.values()):
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        return f"it is no benchmark document of format {FORMAT}"
+    machine, versions, workloads = document.get("machine"), document.get("versions", {}), document.get("workloads")
+    if not all(isinstance(part, dict) for part in (machine, versions, workloads)):
+        return "machine, versions and workloads are mappings by name"
+    if not isinstance(machine.get("class"), str) or not re.fullmatch(r"\w[\w.-]*", machine["class"]):
+        return f"the machine class {machine.get('class')!r} is no name of a folder"
+    if not all(isinstance(version, str) for version in versions.values()):
         return "versions are texts by the name of a package"
-    if not isinstance(document["workloads"], dict):
-        return "workloads are a mapping by name"
     kind = _odd_sessions if "sessions" in document else _odd_sides
-    for name, workload in document["workloads"].items():
+    for name, workload in workloads.items():
         if not isinstance(workload, dict) or (wrong := kind(workload)):
             return f"workload {name!r} {wrong if isinstance(workload, dict) else 'is no mapping'}"
     return ""
@@ -78,15 +80,13 @@ def _odd_sessions(workload: Mapping[str, Any]) -> str:
 
 
 def _odd_sides(workload: Mapping[str, Any]) -> str:
-    """What is wrong with a workload of a benchmark document: of the sides that the gate reads."""
+    """What is wrong with a workload of a benchmark document."""
     sides = workload.get("sides")
     if not isinstance(sides, dict) or not all(isinstance(side, dict) for side in sides.values()):
         return "has no sides"
-    read = [sides[name] for name in (OURS, *RIVALS) if name in sides]
-    for key in CLOCKS.values():
-        timed = [side[key] for side in read if side.get(key)]
-        if not all(_numbers(values, least=1 / LARGEST) for values in timed) or len({len(v) for v in timed}) > 1:
-            return f"has {key} that are no equally long lists of positive numbers"
+    timed = [side[key] for side in sides.values() for key in CLOCKS.values() if side.get(key) is not None]
+    if not all(_numbers(values, least=1 / LARGEST) for values in timed) or len(set(map(len, timed))) > 1:
+        return "has samples that are no equally long lists of positive numbers"
     return ""
 
 
