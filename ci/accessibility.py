@@ -3,8 +3,7 @@
     python -m ci.accessibility [--site report]
 
 The browser is the system's Chromium or Chrome. Exit 1 when a rule is broken. Faults in the console, requests that
-leave
-the folder and content wider than the window are ``tests/test_report_browser.py``'s business.
+leave the folder and content wider than the window are the business of ``tests/test_report_browser.py``.
 """
 
 from __future__ import annotations

@@ -301,6 +301,15 @@ def split_files(name: str, split: str, folder: Path) -> list[Path]:
     return texts
 
 
+def present_files(name: str, split: str, root: Path | None = None) -> tuple[Path, list[Path]]:
+    """The folder of a set and the files of one split in it. Raises DataError where they are not there."""
+    folder = locate(name, root)
+    files = split_files(name, split, folder) if folder else []
+    if folder is None or not files:
+        raise DataError(f"{name}: {folder} lacks split {split}" if folder else missing(name, root))
+    return folder, files
+
+
 def available(name: str, root: Path | None = None) -> tuple[bool, str]:
     """Whether every split of the set is here, and where, or what is missing and how to get it. Cheap."""
     info = dataset(name)

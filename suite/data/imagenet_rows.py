@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from suite.data import parquet
-from suite.data.catalogue import DataError, dataset, locate, missing, split_files
+from suite.data.catalogue import DataError, dataset, present_files
 
 TOGETHER = 32  # rows of a shard read at a time
 
@@ -97,10 +97,7 @@ class ClassFolders:
 def open_rows(split: str, root: Path | None) -> Rows:
     """A split in whichever layout it lies below ``root``. Raises DataError where it is absent or incomplete."""
     dataset("imagenet").prefix(split)
-    folder = locate("imagenet", root)
-    files = split_files("imagenet", split, folder) if folder else []
-    if not files:
-        raise DataError(f"imagenet: {folder} lacks split {split}" if folder else missing("imagenet", root))
+    _, files = present_files("imagenet", split, root)
     found: Rows = ClassFolders(files[0]) if files[0].is_dir() else Shards(files)
     if not found.examples:
         raise DataError(f"imagenet: {found.place} holds no row of split {split}; copy it again")
