@@ -55,9 +55,10 @@ def _defect(document: Any) -> str:
     """What, of that which is used of a document, is not as it must be; or nothing."""
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         return f"it is no benchmark document of format {FORMAT}"
-    machine, versions, workloads = document.get("machine"), document.get("versions", {}), document.get("workloads")
-    if not all(isinstance(part, dict) for part in (machine, versions, workloads)):
+    parts: Any = document.get("machine"), document.get("versions", {}), document.get("workloads")
+    if not all(isinstance(part, dict) for part in parts):
         return "machine, versions and workloads are mappings by name"
+    machine, versions, workloads = parts
     if not isinstance(machine.get("class"), str) or not re.fullmatch(r"\w[\w.-]*", machine["class"]):
         return f"the machine class {machine.get('class')!r} is no name of a folder"
     if not all(isinstance(version, str) for version in versions.values()):

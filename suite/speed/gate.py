@@ -83,8 +83,8 @@ def _slowdown(row: Mapping[str, Any]) -> str:
 def level(folder: Path, new: Mapping[str, Any]) -> dict[str, Any] | None:
     """The level of a machine class, or its baseline that has none yet; None where other versions made it."""
     path = place(folder, new["machine"]["class"])
-    path = next((each for each in (path.with_name(LEVEL), path) if each.exists()), None)
-    known = read(path) if path else None
+    found = next((each for each in (path.with_name(LEVEL), path) if each.exists()), None)
+    known = read(found) if found else None
     return known if known and known.get("versions") == new["versions"] else None
 
 
