@@ -145,7 +145,6 @@ _ENTRIES = (
         "images",
         {"train": 1_437, "test": 360},
         embedded=True,
-        columns=("image", "label"),
         shape=(1, 28, 28),
         classes=10,
     ),
@@ -155,7 +154,6 @@ _ENTRIES = (
         "images",
         {"train": 4_000, "test": 1_000},
         embedded=True,
-        columns=("image", "label"),
         shape=(3, 32, 32),
         classes=10,
     ),
@@ -221,7 +219,6 @@ _ENTRIES = (
         "pairs",
         {"train": 4_000, "validation": 500, "test": 500},
         embedded=True,
-        columns=("translation",),
     ),
 )
 
