@@ -181,7 +181,7 @@ def test_two_processes_build_the_cache_at_once(tmp_path: Path) -> None:
     running = [
         subprocess.Popen([*command, str(n)], cwd=CHECKOUT, stdout=subprocess.PIPE, text=True) for n in range(2)
     ]
-    outputs = [process.communicate(timeout=60)[0] for process in running]
+    outputs = [process.communicate(timeout=600)[0] for process in running]
     assert [process.returncode for process in running] == [0, 0]
     found = cache.cached(tmp_path / "cache", "key", pytest.fail)
     assert outputs == [found.checksum + "\n"] * 2

@@ -218,7 +218,7 @@ def test_neither_pyplot_nor_torch_is_needed_and_matplotlib_only_to_draw():
         "drawing.image(drawing.drawing(Artifact('a/b', 'c', draw=plot), Layered(())), 'svg')\n"
         "assert 'matplotlib.pyplot' not in sys.modules and 'torch' not in sys.modules\n"
     )
-    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True, timeout=120)
+    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True, timeout=600)
 
 
 def test_a_programming_error_is_named_and_the_others_are_drawn(paper, tmp_path):

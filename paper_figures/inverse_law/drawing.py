@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 TICKS = 9  # on an axis of batch sizes, at most
 TOGETHER = "all curves together"
+LAW = "inverse_law/eq2/law"  # the claim that prints the exponent of M
 SHOWN = 60  # percent above or below the law that the residuals' axis reaches
 
 
@@ -111,11 +112,12 @@ def finish_law(axes: Axes, found: Sequence[Sequence[Updates]]) -> None:
     axes.set(xlabel="", ylabel="")
 
 
-def told(found: Interval, printed: float) -> str:
-    """A fitted exponent beside the printed one, as a line of a title; its bound alone where its interval is open."""
+def told(found: Interval) -> str:
+    """A fitted exponent beside Eq. 2's, as a line of a title; its bound alone where its interval is open."""
+    printed = printed_value(LAW)
     if found.low == -math.inf and found.high < math.inf:
-        return f"exponent below {found.high:.2f}, printed {printed:g}"
-    return f"exponent {found.mean:.2f} ({found.low:.2f} to {found.high:.2f}), printed {printed:g}"
+        return f"exponent below {found.high:.2f}, Eq. 2: {printed:g}"
+    return f"exponent {found.mean:.2f} ({found.low:.2f} to {found.high:.2f}), Eq. 2: {printed:g}"
 
 
 def key(found: Iterable[Sequence[Updates]]) -> list[Artist]:
@@ -151,9 +153,9 @@ def residuals(title: str, threshold: float, updates: list[Updates]) -> list[dict
     ]
 
 
-def exponent_row(title: str, claim: str, curves: Sequence[Sequence[Sequence[Updates]]]) -> dict[str, Any]:
-    """The row of an exponent; its value is NaN where the runs determine none."""
-    named = {"curve": title, "quantity": "exponent", "printed": printed_value(f"inverse_law/{claim}")}
+def exponent_row(title: str, curves: Sequence[Sequence[Sequence[Updates]]]) -> dict[str, Any]:
+    """The row of an exponent beside Eq. 2's; its value is NaN where the runs determine none."""
+    named = {"curve": title, "quantity": "exponent", "printed": printed_value(LAW)}
     try:
         found = exponent(*curves)
     except Missing:
@@ -221,7 +223,7 @@ def draw_exponents(axes: Axes, table: pd.DataFrame) -> None:
     axes.set_yticks(places, table["curve"])
     axes.set_ylim(len(table) - 0.5, -0.5)
     axes.grid(visible=False, axis="y")
-    axes.set(ylabel="", xlabel="exponent of M in $N - N_\\infty$\n(grey: the claim's tolerance)")
+    axes.set(ylabel="", xlabel="exponent of M in $N - N_\\infty$\n(grey: the tolerance of Eq. 2's)")
     axes.legend(ncols=3, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0)
 
 

@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from reference_impls.inverse_law_model import smallest_batch
 from suite.batch_size.law import FitError, InverseLawFit, Updates, fit_inverse_law
 from suite.claims.intervals import LEVEL, Interval, jackknife_variance, quantile
 
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 LEAST_POINTS = 4  # batch sizes of a family: F, A and p fit any three
 RANGE = (0.05, 5.0)  # in which the exponent is looked for
 UNTOLD = 1e-9  # squared change of log updates, per change of the log exponent, that is none
-FAR = 16  # batch sizes from which the constants of ``predicted_smallest`` are taken
 ALTERNATIVES = (0.7, 1.3)  # exponents that a rule must be able to tell from 1
 ENOUGH = 0.8  # power against these from which on a test that finds nothing says something
 
@@ -83,13 +81,6 @@ def _joint_exponent(curves: tuple[tuple[tuple[Updates, ...], ...], ...]) -> Inte
     between = misfit * math.sqrt(max(len(curve) for curve in families))
     halves.append(quantile(spare, LEVEL) * between if spare > 0 else math.inf)
     return Interval(whole, whole - max(halves), whole + max(halves), min(seeds))
-
-
-def without_one(curves: Sequence[Sequence[Sequence[Updates]]]) -> tuple[float, float]:
-    """The least and the largest common exponent that is left when one curve is left out: how much hangs on one."""
-    families = [[_family(counted) for counted in curve] for curve in curves]
-    left = [_fitted([*families[:k], *families[k + 1 :]], None)[0] for k in range(len(families))]
-    return min(left), max(left)
 
 
 def _other_end(families: Sequence[Sequence[Family]], whole: float) -> float:
@@ -237,14 +228,3 @@ def _found(law: InverseLawFit, exponent: float, level: float) -> float:
     repeats = law.degrees - spare
     critical = fdtri(spare, repeats, 1 - level)
     return 1 - float(ncfdtr(spare, repeats, runs * misfit / law.scatter**2, critical))
-
-
-def predicted_smallest(counted: Sequence[Updates], start: float, target: float) -> float:
-    """The batch size below which the convex bound has no finite count, from the law fitted to M >= ``FAR``.
-
-    The bound's small-noise form has N_inf = A / lambda and alpha = theta B / (3 lambda), which give theta; it
-    diverges at theta / target^2. ``start`` and ``target`` are losses (nats). Raises FitError where no law fits.
-    """
-    law = fit_inverse_law([u for u in counted if u.batch >= FAR])
-    a, b = 1 / target - 1 / start, 1 / target**3 - 1 / start**3
-    return smallest_batch(3 * max(law.sensitivity, 0.0) * a / (b * law.floor), target)

@@ -27,24 +27,21 @@ from paper_figures.inverse_law.drawing import (
     told,
     updates_table,
 )
-from paper_figures.inverse_law.exponents import ENOUGH, LEAST_POINTS, lack_of_fit_power, without_one
+from paper_figures.inverse_law.exponents import ENOUGH, LEAST_POINTS, lack_of_fit_power
 from paper_figures.inverse_law.law import (
     Groups,
-    above,
     counted,
     crossings,
     curve,
     curve_groups,
     exponent,
     families,
-    family_groups,
     law_fit,
     of_rows,
     power_told,
     reached,
     repeated_rows,
     stored_rows,
-    told_apart,
 )
 from paper_figures.inverse_law.misfits import excess, grid_ratio, largest_misfit, lenders, lent_scatter, preference
 from paper_figures.inverse_law.settings import (
@@ -88,15 +85,6 @@ ARTIFACTS = (FIG1A, FIG1B)
 # ---------------------------------------------------------------- Fig. 1a: each curve by itself
 
 
-def of_curve(row: Row, frame: Frame) -> Interval:
-    """One exponent for all thresholds of a curve, over the whole range of batch sizes."""
-    return exponent(families(frame, row).values())
-
-
-def thresholds_told(row: Row, frame: Frame) -> str:
-    return f"{len(families(frame, row))} thresholds; {told_apart(of_curve(row, frame))}"
-
-
 def on_shared_sample(row: Row, frame: Frame) -> list[list[Updates]]:
     """A curve's updates to its thresholds on the sample that all seeds share."""
     runs = curve(frame, row)
@@ -124,60 +112,12 @@ def misfit_groups(row: Row, frame: Frame) -> Groups:
     return curve_groups(row, frame) + (lenders(frame) if row.seeds == 1 else [])
 
 
-for row in ROWS:
-    counted(
-        FIG1A, f"law-{row.name}", partial(family_groups, row), partial(of_curve, row), partial(thresholds_told, row)
-    )
 for row in BY_NAME.values():
     counted(FIG1A, f"misfit-{row.name}", partial(misfit_groups, row), partial(misfit, row), partial(misfit_told, row))
 FIG1A.quantities.update(misfits.ANSWERED)
 
 
-# ---------------------------------------------------------------- Fig. 1b: curves together
-
-
-def together_groups(frame: Frame) -> Groups:
-    rows = repeated_rows(frame)
-    if not rows:
-        raise Missing(f"no curve at {frame.profile}")
-    return [group for row in rows for group in family_groups(row, frame)]
-
-
-def every_family(frame: Frame) -> list[list[list[Updates]]]:
-    """The updates of every curve of several seeds to each of its thresholds."""
-    return [list(families(frame, row).values()) for row in repeated_rows(frame)]
-
-
-def together(frame: Frame) -> Interval:
-    """One exponent for all curves and thresholds, over the whole range."""
-    return exponent(*every_family(frame))
-
-
-def together_told(frame: Frame) -> str:
-    curves = every_family(frame)
-    left = "; without one of them -{:.2f} to -{:.2f}".format(*without_one(curves)) if len(curves) > 1 else ""
-    return f"{len(curves)} curves; {told_apart(exponent(*curves))}{left}"
-
-
-def parts_above(frame: Frame) -> dict[str, list[list[Updates]]]:
-    """By curve, the batch sizes above the one at which the paper's bound diverges."""
-    parts = {row.name: above(families(frame, row), row) for row in repeated_rows(frame)}
-    return {name: part for name, part in parts.items() if part}
-
-
-def above_smallest(frame: Frame) -> Interval:
-    """One exponent above ``predicted_smallest``."""
-    return exponent(*parts_above(frame).values())
-
-
-def above_told(frame: Frame) -> str:
-    parts = parts_above(frame)
-    begins = ", ".join(f"{name} from {min(u.batch for f in part for u in f)}" for name, part in parts.items())
-    return f"{begins}; {told_apart(exponent(*parts.values()))}"
-
-
-counted(FIG1B, "law-together", together_groups, together, together_told)
-counted(FIG1B, "law-above-smallest", together_groups, above_smallest, above_told)
+# ---------------------------------------------------------------- Fig. 1b: how well the law fits
 
 
 def lower_groups(frame: Frame) -> Groups:
@@ -364,8 +304,7 @@ def _title(row: Row, thresholds: Mapping[float, Sequence[Updates]]) -> str:
         return f"{row.title}\none seed"
     if row in ROWS:
         with contextlib.suppress(Missing):
-            printed = printed_value(f"inverse_law/fig1a/law-{row.name}")
-            return f"{row.title}\n{told(exponent(thresholds.values()), printed)}"
+            return f"{row.title}\n{told(exponent(thresholds.values()))}"
     return row.title
 
 
@@ -388,10 +327,10 @@ def table_of_laws(frame: Frame) -> pd.DataFrame:
             with contextlib.suppress(Missing, FitError):
                 rows += residuals(row.title, threshold, crossings(runs, threshold))
         rows.append({"curve": row.title, "quantity": "preference", "value": preference(reached(frame, row))})
-        rows.append(exponent_row(row.title, f"fig1a/law-{row.name}", every[-1:]))
+        rows.append(exponent_row(row.title, every[-1:]))
     if not rows:
         raise Missing(f"no curve of Fig. 1 is complete at {frame.profile}")
-    rows.append(exponent_row(TOGETHER, "fig1b/law-together", every))
+    rows.append(exponent_row(TOGETHER, every))
     return pd.DataFrame(rows)
 
 

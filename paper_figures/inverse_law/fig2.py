@@ -16,7 +16,6 @@ from paper_figures.inverse_law.drawing import draw_law, finish_law, key, told, u
 from paper_figures.inverse_law.law import Search, crossings, exponent, searches, told_apart
 from suite.claims.intervals import Interval
 from suite.papers.artifact import Groups, Missing
-from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel
 from suite.spec import RunSpec
 
@@ -156,8 +155,7 @@ def draw(frame: Frame, figure: Figure) -> None:
         axes.set_ylabel("updates to the threshold, $N$")
         title = f"{CORPORA[settings['corpus']]}, rate {settings['rate']:g}"
         with contextlib.suppress(Missing):
-            printed = printed_value("inverse_law/fig2d/law")  # the same in every panel
-            title += f"\n{told(law(group, frame), printed)}"
+            title += f"\n{told(law(group, frame))}"
         axes.set_title(title)
     marks = key([counted for runs in panels.values() for counted in counts(runs).values()])
     marks.append(Line2D([], [], linestyle="none", label="beside a curve: its loss"))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from paper_figures.inverse_law.exponents import ALTERNATIVES, LEAST_POINTS, joint_exponent, power, predicted_smallest
+from paper_figures.inverse_law.exponents import ALTERNATIVES, LEAST_POINTS, joint_exponent, power
 from paper_figures.inverse_law.settings import ROWS, Row
 from suite.batch_size.law import FitError, InverseLawFit, Updates, fit_inverse_law
 from suite.claims.intervals import Interval
@@ -145,16 +144,6 @@ def reached(frame: Frame, row: Row, monitor: str = "training") -> list[Updates]:
         if sum(u.censored < len(u.seen) for u in found) >= 2:
             return found
     raise Missing(f"two batch sizes of {row.name} that reached a threshold of the {monitor} loss")
-
-
-def above(found: Mapping[float, Sequence[Updates]], row: Row) -> list[list[Updates]]:
-    """The part of a curve from which on the law is to hold: above the batch size at which the bound diverges."""
-    kept = []
-    for threshold, counted in found.items():
-        with contextlib.suppress(FitError):
-            least = predicted_smallest(counted, math.log(row.guess), threshold)
-            kept.append([u for u in counted if u.batch > least])
-    return [family for family in kept if len(family) >= LEAST_POINTS]
 
 
 # ---------------------------------------------------------------- laws fitted to them

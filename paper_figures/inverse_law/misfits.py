@@ -29,7 +29,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from paper_figures.inverse_law.exponents import FAR, LEAST_POINTS
+from paper_figures.inverse_law.exponents import LEAST_POINTS
 from paper_figures.inverse_law.law import (
     Groups,
     crossings,
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 LENDING = ("cifar10_small-lr0p05", "cifar100_small-lr0p05")  # whose seeds stand in for those of one-seed curves
 SLOW = 0.01  # the rate at which the law holds at every batch size
 BREAKS = "mnist_medium-lr0p05"  # the curve that leaves the law at small batches
+FAR = 16  # batch sizes whose law says what smaller ones were to need
 NEAR = 0.1  # misfit up to which a batch size is said to follow the law
 
 

@@ -14,7 +14,7 @@ and decays, initial weights. Learners draw their batches at random with replacem
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import cache
 from math import ceil
 from typing import Any
 
@@ -101,6 +101,7 @@ def grid(protocol: str) -> list[Configuration]:
     return [(splitting(protocol, k), mu, k) for k in LEARNERS for mu in BATCHES]
 
 
+@cache  # every table of the paper asks for the same rows, and freezing a specification takes its time
 def training(
     configuration: Configuration,
     epochs: int,
@@ -201,10 +202,3 @@ def imagenet_training(configuration: Configuration, epochs: int, seed: int) -> R
         },
         seed,
     )
-
-
-def in_epochs(settings: Mapping[str, Any], images: int) -> list[float]:
-    """Rate, epochs of the drops to a tenth, and all epochs, as a specification's updates have them."""
-    each = settings["batch"] * gradients_per_update(settings["workers"], settings["algorithm"]["n"]) / images
-    assert [factor for _, factor in settings["drops"]] == [0.1, 0.01]
-    return [settings["rate"], *(at * each for at, _ in settings["drops"]), settings["updates"] * each]

@@ -14,8 +14,9 @@ only take more.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from paper_figures.together.methods import Method, Trial, methods, study, trials
@@ -176,22 +177,24 @@ def quantities(artifact: str, frame: Frame) -> dict[str, Quantity]:
     if task is None:
         return {}
     base, *rivals = sorted(methods(task), key=lambda method: method.name != BASE)
+    scored = cache(lambda method: scores(task, method, frame, task.budget))
     found = {}
     for method in rivals:
-        groups, note = (method.name, base.name), partial(arrived, task, method)
+        groups, note = (method.name, base.name), partial(arrived, scored, method)
         for score in SCORES:
-            value = partial(log_ratio, task, method, base, score)
+            value = partial(log_ratio, scored, method, base, score)
             found[f"{method.name} {score}".replace(" ", "-").replace("/", "p")] = Quantity(value, groups, note=note)
     return found
 
 
-def log_ratio(task: Task, method: Method, base: Method, score: str, frame: Frame) -> Interval:
-    ours, theirs = (scores(task, each, frame, task.budget) for each in (method, base))
-    return ratio(ours, theirs, score).log
+def log_ratio(
+    scored: Callable[[Method], pd.DataFrame], method: Method, base: Method, score: str, frame: Frame
+) -> Interval:
+    return ratio(scored(method), scored(base), score).log
 
 
-def arrived(task: Task, method: Method, frame: Frame) -> str:
-    reached = scores(task, method, frame, task.budget)["reached"]
+def arrived(scored: Callable[[Method], pd.DataFrame], method: Method, frame: Frame) -> str:
+    reached = scored(method)["reached"]
     return f"{reached.sum()} of {len(reached)} seeds reached the target"
 
 

@@ -295,48 +295,6 @@ def _lack_of_fit(y: np.ndarray, batch: np.ndarray, effects: np.ndarray, residual
     return float(fdtrc(spare, repeats, (between / spare) / (within / repeats)))
 
 
-def free_exponent(measured: Sequence[Updates], *, blocks: bool = False, confidence: float = 0.95) -> Interval:
-    """The exponent p of N_inf + alpha / M^p, which the law says is 1, with its profile interval.
-
-    The interval holds every p whose least squares stay below the F bound; an end that the search range
-    0.05 .. 5 does not reach is infinite. Needs more runs than the four kinds of constants, at three batch sizes.
-
-    Raises:
-        FitError: fewer than three usable batch sizes, no run to spare, or as ``fit_inverse_law``.
-    """
-    import numpy as np
-    from scipy import optimize
-    from scipy.special import fdtri
-
-    usable, _ = _usable(measured)
-    rows = _rows(usable, blocks)
-    degrees = len(rows.y) - len(rows.theta) - 1 - int(rows.hidden.sum())
-    if len(usable) < 3 or degrees < 1:
-        raise FitError(
-            f"a free exponent needs three batch sizes and runs to spare, not {len(usable)} with {len(rows.y)} runs"
-        )
-
-    def profile(p: float) -> float:
-        inverse = rows.batch**-p
-        fitted = _minimise(rows.y, inverse, rows.effects, *_start(inverse, np.exp(rows.y)))
-        residual = rows.y - _model(fitted, inverse, rows.effects)
-        return float(residual @ residual)
-
-    grid = np.geomspace(0.05, 5.0, 47)
-    sums = np.array([profile(float(p)) for p in grid])
-    near = int(sums.argmin())
-    ends = (grid[max(near - 1, 0)], grid[min(near + 1, len(grid) - 1)])
-    inner = optimize.minimize_scalar(profile, bounds=ends, method="bounded")
-    best, least = min((float(inner.fun), float(inner.x)), (float(sums[near]), float(grid[near])))[::-1]
-    bound = least * (1 + float(fdtri(1, degrees, confidence)) / degrees)
-    excess = lambda p: profile(p) - bound
-    below = [float(p) for p, s in zip(grid, sums, strict=True) if p < best and s > bound]
-    above = [float(p) for p, s in zip(grid, sums, strict=True) if p > best and s > bound]
-    start = optimize.brentq(excess, below[-1], best) if below else -math.inf
-    end = optimize.brentq(excess, best, above[0]) if above else math.inf
-    return Interval(best, start, end, len(rows.y))
-
-
 def _identified(fit: InverseLawFit, usable: list[Updates]) -> None:
     """Two batch sizes fit anything: refuse what they cannot tell from a constant."""
     if len(usable) > 2:

@@ -1,9 +1,9 @@
 """Worker processes on this machine for tests, benchmarks and experiments; ``torchrun`` starts real training.
 
-Workers are forked from a process that has imported torch and done nothing else, which takes milliseconds where an
-interpreter of their own takes seconds. Each may move to a host of a :mod:`lab <suite.communication.link>` before it
-begins. A worker reads what to do from a pipe, leaves its answer in a file, and ends when the pipe is closed: workers
-do not outlive the process that started them.
+Workers are forked from a process that has imported torch, with what its optimisers import later, and done nothing
+else: milliseconds where an interpreter of their own takes seconds. Each may move to a host of a
+:mod:`lab <suite.communication.link>` before it begins. A worker reads what to do from a pipe, leaves its answer in a
+file, and ends when the pipe is closed: workers do not outlive the process that started them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from suite.communication.group import START_UP, TIMEOUT, join
 from suite.interruption import blocked
 
 FORKED = multiprocessing.get_context("forkserver")
-FORKED.set_forkserver_preload([__name__])
+FORKED.set_forkserver_preload([__name__, "torch._dynamo"])
 
 
 class WorkersFailed(RuntimeError):

@@ -77,6 +77,11 @@ class Frame:
         """Every row by the names of its columns."""
         return self.runs.to_dict("records")
 
+    @cached_property
+    def faults(self) -> list[Any]:
+        """Why a stored run cannot be used, an :class:`UnusableRun`, for every row."""
+        return list(self.runs["fault"].tolist())
+
     def __getitem__(self, group: str) -> pd.DataFrame:
         """The stored runs of a group, a row each. Raises UnusableRun for one that is damaged."""
         return self.runs.iloc[self.here(group)]
@@ -85,7 +90,7 @@ class Frame:
         """The positions of the stored runs of a group. Raises UnusableRun for one that is damaged."""
         found = [at for at in self.groups.get(group, ()) if self.ids[at]]
         for at in found:
-            if isinstance(fault := self.rows[at]["fault"], UnusableRun):
+            if isinstance(fault := self.faults[at], UnusableRun):
                 raise fault
             self.note(self.ids[at])
         return found
@@ -106,8 +111,9 @@ class Frame:
         """
         import pandas as pd
 
+        seeds = self.runs["seed"].tolist()
         tables = [
-            self.stored[self.ids[at]].curve(name).assign(group=group, seed=self.rows[at]["seed"], run=self.ids[at])
+            self.stored[self.ids[at]].curve(name).assign(group=group, seed=seeds[at], run=self.ids[at])
             for group in groups or self.groups
             for at in self.here(group)
         ]
@@ -139,7 +145,7 @@ class Frame:
         if all(self.ids[at] for at in others):
             keep += others
         for at in keep:
-            if isinstance(fault := self.rows[at]["fault"], UnusableRun):
+            if isinstance(fault := self.faults[at], UnusableRun):
                 raise fault
         return replace(self, runs=self.runs.iloc[keep])
 

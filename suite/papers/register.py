@@ -14,7 +14,8 @@ confirms nor refutes: the verdict under the rule that stood when they began is t
 A line with ``moved`` gives the reason for a number that changed while its runs did not, with the number of before and
 the digest of the runs. Where the change turned the verdict, the one of before stands and the present one is
 exploratory. A line with ``families`` says since when claims on the same runs are corrected together
-(``suite.claims.families``).
+(``suite.claims.families``). A line with ``merged`` takes claims from the board and gives the last verdict of each;
+``published/places.csv`` says where they went.
 
 The lines of before 2026-11-25 were made from a register of another form, closed then and kept beside it as
 ``register-closed.json``. They carry what that one knew: ``order``, whether the rule came before its evidence, and for
@@ -78,6 +79,7 @@ class Register:
     undated: frozenset[str] = frozenset()
     moved: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
     families: str = ""  # since when claims on the same runs are corrected together; "" for ever
+    merged: Mapping[str, str] = field(default_factory=dict)  # last verdicts of claims taken from the board
 
 
 def rule_of(claim: Claim) -> dict[str, Any]:
@@ -104,6 +106,7 @@ def read(home: Path) -> Register:
     grids: dict[str, dict[str, str]] = {}
     removed: dict[str, set[str]] = {}
     moved: dict[str, list[dict[str, Any]]] = {}
+    merged: dict[str, str] = {}
     families = ""
     for number, text in enumerate(path.read_text(encoding="utf-8").splitlines() if path.exists() else (), 1):
         try:
@@ -111,6 +114,9 @@ def read(home: Path) -> Register:
             if "claim" in line:
                 lines = moved if "moved" in line else rules
                 lines.setdefault(line["claim"], []).append(line)
+                continue
+            if "merged" in line:
+                merged |= {claim: f"{verdict} until {line['date'][:10]}" for claim, verdict in line["merged"].items()}
                 continue
             if "families" in line:
                 families = line["date"]
@@ -123,7 +129,7 @@ def read(home: Path) -> Register:
             raise RegisterError(f"{path}, line {number} is no line of a register: {error}") from error
     listed = home / "published" / UNDATED_RUNS
     undated = frozenset(listed.read_text(encoding="utf-8").split()) if listed.exists() else frozenset()
-    return Register(rules, grids, removed, undated, moved, families)
+    return Register(rules, grids, removed, undated, moved, families, merged)
 
 
 def standing(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import groupby
@@ -18,7 +18,8 @@ from pathlib import Path
 
 from suite.claims.board import EMPIRICAL, STAND_INS, on_one_run, said, stand_in
 from suite.claims.judge import CLAIM, CONTRADICTION, TEST, VERDICTS, Claim, Verdict
-from suite.papers.catalogue import entries, papers_of, places
+from suite.papers.catalogue import entries, homes, papers_of, places
+from suite.papers.register import LATE, read
 from suite.report.numerals import markdown, ours, printed
 
 FILE = "findings.toml"
@@ -122,8 +123,9 @@ def board_of_papers(verdicts: Sequence[Verdict]) -> str:
 
 
 def _most_telling(verdict: Verdict) -> tuple[object, ...]:
-    """Sorts what was decided and what no later rule doubts; then by scale, and in more than one run."""
-    scale, doubted = EMPIRICAL.index(verdict.rests_on), bool(verdict.exploratory) or _unbounded(verdict)
+    """Sorts what an earlier rule decided and no later one doubts; then by scale, and in more than one run."""
+    scale = EMPIRICAL.index(verdict.rests_on)
+    doubted = bool(verdict.exploratory) or _unbounded(verdict) or verdict.order == LATE
     return verdict.verdict not in DECIDED, doubted, scale, on_one_run(verdict), _strength(verdict)
 
 
@@ -166,8 +168,9 @@ def contradictions(home: Path) -> str:
 
 
 def every_id(verdicts: Sequence[Verdict]) -> str:
-    """A table of all ids that a claim ever had, with their places and verdicts; Markdown."""
-    now: Mapping[str, str] = {verdict.claim.id: said(verdict) for verdict in verdicts}
+    """A table of all ids that a claim ever had, with their places and present or last verdicts; Markdown."""
+    now = {claim: word for home in homes() for claim, word in read(home).merged.items()}
+    now |= {verdict.claim.id: said(verdict) for verdict in verdicts}
     rows = []
     for name, place in places().items():
         target = "" if place.target == name else f"`{place.target}`"

@@ -205,9 +205,12 @@ def encode(spec: RunSpec, environment: Mapping[str, Any], outcome: Outcome) -> d
     return files | {CHECKSUMS: seal(files)}
 
 
+_HEX = frozenset("0123456789abcdef")
+
+
 def is_run_id(name: str) -> bool:
     """Whether a name is the id of a run: the hex digits that ``RunSpec.id`` gives."""
-    return len(name) == ID_LENGTH and all(c in "0123456789abcdef" for c in name)
+    return len(name) == ID_LENGTH and _HEX.issuperset(name)
 
 
 class NewRun(NamedTuple):

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable
 
 import torch
-import torch._dynamo  # takes seconds, which the first optimiser would while the others wait
 
 from suite.communication.group import Group
 from suite.communication.launch import spawn

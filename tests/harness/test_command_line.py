@@ -269,7 +269,7 @@ def test_a_reader_that_leaves_is_no_failure(tmp_path: Path):
     process.stdout.close()
     told = process.stderr.read().decode()
     process.stderr.close()
-    assert (process.wait(timeout=60), told) == (141, "")
+    assert (process.wait(timeout=600), told) == (141, "")
 
 
 @pytest.mark.parametrize("command", [["figures"], ["report"], ["export"], ["check", "--junit"], ["reproduce"]])

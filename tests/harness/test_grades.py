@@ -132,7 +132,7 @@ def sweep(batch: int, seed: int, **changes) -> RunSpec:
     ],
 )
 def test_fewer_or_rarer_tests_reduce_the_law_s_searches(specs, because):
-    assert graded("inverse_law/fig1a/law-mnist_small-lr0p01", *specs) == Grade(REDUCED, because, False)
+    assert graded("inverse_law/fig1a/misfit-mnist_small-lr0p01", *specs) == Grade(REDUCED, because, False)
 
 
 def reasons(claim: str, *specs: RunSpec) -> set[str]:
@@ -156,7 +156,7 @@ def test_a_part_of_a_data_set_shortens():
 
 
 def test_fewer_seeds_and_a_narrower_range_shorten():
-    claim = "inverse_law/fig1a/law-mnist_small-lr0p01"
+    claim = "inverse_law/fig1a/misfit-mnist_small-lr0p01"
     whole = [sweep(2**k, s) for k in range(11) for s in range(10)]
     assert reasons(claim, *whole) == set()
     assert reasons(claim, *whole[:-1]) == {"9 of 10 seeds"}

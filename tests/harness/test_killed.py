@@ -49,7 +49,7 @@ def test_a_run_killed_at_random_instants_ends_in_the_same_bits(tmp_path: Path, u
         capture_output=True,
         text=True,
         env=toy.environment(),
-        timeout=300,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
@@ -124,7 +124,7 @@ def test_a_worker_that_is_killed_costs_its_run_one_attempt(tmp_path: Path, sgd):
     (tmp_path / "two_workers.py").write_text(script)
     run = [sys.executable, str(tmp_path / "two_workers.py"), str(root)]
     first, second = (
-        subprocess.run(run, capture_output=True, text=True, env=toy.environment(), timeout=120) for _ in range(2)
+        subprocess.run(run, capture_output=True, text=True, env=toy.environment(), timeout=600) for _ in range(2)
     )
     assert first.returncode == 0, first.stderr
     lines = first.stdout.splitlines()
@@ -159,7 +159,7 @@ def test_what_is_timed_comes_after_the_others_and_alone(tmp_path: Path):
         capture_output=True,
         text=True,
         env=toy.environment(TOY_LOG=str(log), TOY_DONE=str(log)),
-        timeout=120,
+        timeout=600,
     )
     assert done.stderr == ""
     names = {line.split()[0]: line.split()[1] for line in done.stdout.splitlines()}
@@ -184,11 +184,11 @@ def test_workers_leave_when_their_parent_is_killed(tmp_path: Path):
     finally:
         process.kill()
         process.wait()
-    for _ in range(400):
+    for _ in range(1200):
         try:
             os.killpg(process.pid, 0)
         except ProcessLookupError:
             return
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGKILL)
-    pytest.fail("worker processes outlived their parent by more than 20 s")
+    pytest.fail("worker processes outlived their parent by more than 60 s")

@@ -46,8 +46,11 @@ def test_each_id_leads_somewhere(which: str) -> None:
 
 @pytest.mark.parametrize("which", PAPERS)
 def test_no_id_is_lost(which: str) -> None:
-    registered = {name for home in homes() for name in read(home).rules if name.startswith(f"{which}/")}
-    assert registered <= {claim.id for claim in entries(which)} | PLACES.keys()
+    own = lambda names: {name for name in names if name.startswith(f"{which}/")}
+    now = {claim.id for claim in entries(which)}
+    for home in homes():
+        assert own(read(home).rules) <= now | PLACES.keys()
+        assert own(read(home).merged) <= PLACES.keys() - now
 
 
 def test_an_id_that_moved_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,7 @@ def claims(*arguments: object) -> subprocess.CompletedProcess[str]:
         "/dev/null",
     ]
     command = [sys.executable, "-m", "pytest", *plugin, "--rootdir", str(toy.HERE), *map(str, arguments), "-rA"]
-    return subprocess.run(command, capture_output=True, text=True, env=toy.environment(), cwd=toy.HERE, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, env=toy.environment(), cwd=toy.HERE, timeout=600)
 
 
 def outcomes(done: subprocess.CompletedProcess[str]) -> dict[str, str]:

@@ -13,7 +13,6 @@ from paper_figures.inverse_law.exponents import (
     joint_exponent,
     lack_of_fit_power,
     power,
-    without_one,
 )
 from paper_figures.inverse_law.law import TOLERANCE
 from suite.batch_size.law import Updates, fit_inverse_law
@@ -70,14 +69,6 @@ def test_the_rule_tells_the_alternatives_apart_where_it_has_the_power():
     judged = [c for c in entries("inverse_law") if c.unit.startswith("exponent of M in N") and c.empirical]
     ends = {c.printed if c.side == "range" else (-1 - c.tolerance[0], -1 + c.tolerance[0]) for c in judged}
     assert {tuple(round(end, 9) for end in pair) for pair in ends} == {(-1 - TOLERANCE, -1 + TOLERANCE)}
-
-
-def test_how_much_hangs_on_one_curve():
-    curves = [[family(1.0, draw=7)], [family(1.0, floor=900, draw=8)], [family(2.0, draw=9)]]
-    least, most = without_one(curves)
-    left = [joint_exponent([curves[i] for i in pair]).mean for pair in ((0, 1), (0, 2), (1, 2))]
-    assert (least, most) == (pytest.approx(left[0], rel=1e-3), pytest.approx(max(left), rel=1e-3))
-    assert most > least + 0.1
 
 
 @pytest.mark.parametrize("scatter", [0.1, 0.25])

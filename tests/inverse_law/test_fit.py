@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import astuple, replace
+from dataclasses import astuple
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from suite.batch_size.law import FitError, InverseLawFit, Updates, fit_inverse_law, free_exponent
+from suite.batch_size.law import FitError, InverseLawFit, Updates, fit_inverse_law
 
 BATCHES = (1, 4, 16, 64, 256, 1024)
 
@@ -71,15 +71,6 @@ def test_a_root_law_is_rejected():
     rng = np.random.default_rng(8)
     verdicts = {fit_inverse_law(simulate(rng, root)).verdict for _ in range(100)}
     assert verdicts == {"does not hold"}
-
-
-def test_the_free_exponent_tells_the_laws_apart():
-    rng = np.random.default_rng(9)
-    one, half = free_exponent(simulate(rng, inverse)), free_exponent(simulate(rng, root))
-    assert one.low < 1 < one.high
-    assert one.low > 0.6
-    assert half.low < 0.5 < half.high
-    assert half.high < 0.9
 
 
 def test_one_run_to_spare_says_how_sure_the_constants_are_and_none_does_not():
@@ -164,8 +155,6 @@ def test_bad_counts_are_refused():
         Updates(4, (None, 10.0))
     with pytest.raises(FitError, match="same seeds"):
         fit_inverse_law([Updates(1, (9.0, 8.0)), Updates(4, (5.0,)), Updates(16, (4.0,))], blocks=True)
-    with pytest.raises(FitError, match="three batch sizes"):
-        free_exponent([Updates(1, (9.0, 8.0)), Updates(4, (5.0, 5.1))])
 
 
 BY_HAND = InverseLawFit(10.0, 60.0, ((0.25, 0.5), (0.5, 9.0)), 1, 0.1, (1, 4, 16), 3, 0, None)
@@ -214,22 +203,3 @@ def test_a_censored_run_counts_as_its_mean_beyond_the_limit():
     imputed = math.exp(middle + scatter * stats.norm.pdf(beyond) / stats.norm.sf(beyond))
     again = fit_inverse_law([Updates(1, (1600.0, imputed)), *seen])
     assert (again.floor, again.sensitivity) == pytest.approx((fit.floor, fit.sensitivity), rel=1e-7)
-
-
-def squares(measured, exponent):
-    """Of the law in M ** exponent, which has the floor and the sensitivity fitted."""
-    fit = fit_inverse_law([replace(u, batch=u.batch**exponent) for u in measured])
-    return fit.scatter**2 * fit.degrees
-
-
-@pytest.mark.parametrize("confidence", [0.95, 0.5])
-def test_the_interval_of_the_exponent_holds_what_fits_as_well_by_the_f_bound(confidence):
-    measured = [*SCATTERED, Updates(64, (215.0, 230.0))]
-    found = free_exponent(measured, confidence=confidence)
-    least, degrees = squares(measured, found.mean), 10 - 3
-    assert all(squares(measured, found.mean * off) > least for off in (0.99, 1.01))
-    bound = least * (1 + stats.f.ppf(confidence, 1, degrees) / degrees)
-    assert [squares(measured, end) for end in (found.low, found.high)] == pytest.approx([bound, bound], rel=1e-6)
-    assert found.n == 10
-    if confidence == 0.95:
-        assert found == free_exponent(measured)

@@ -67,6 +67,12 @@ def test_pairs_are_compared_seed_by_seed(name: str) -> None:
     assert set(found.runs) == {f"{group} seed {seed}" for group in ("sgd", "isgd") for seed in range(3)}
 
 
+def test_a_dent_of_the_first_half_is_none() -> None:
+    early = [0.9, 0.04, 0.06, 0.02, 0.01, 0.01]
+    frame = frame_of({"sgd": [training(early)] * 3, "isgd": [training(sorted(early, reverse=True))] * 3})
+    assert measured("isgd/fig5a/sgd-dent", frame).values == (0,)
+
+
 def test_a_pair_that_lacks_a_seed_is_not_measured() -> None:
     lacking = frame_of({"sgd": [training(e) for e in SGD], "isgd": [training(ISGD[0]), None, training(ISGD[2])]})
     with pytest.raises(Missing, match="1 of 3 runs of isgd at paper"):

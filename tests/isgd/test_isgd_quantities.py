@@ -95,6 +95,8 @@ FIGURES = {"mnist": "fig7a", "cifar": "fig7b", "imagenet": "fig7c"}
 def test_a_card_is_full_where_the_time_per_image_is_level(kind: str, figure: str) -> None:
     level, steep = (frame_of({kind: [timed(times)]}) for times in (LEVEL, STEEP))
     assert measured(f"isgd/{figure}/saturation-1gpu", level).values == (100,)
+    edge = frame_of({kind: [timed({1: 8.0, 10: 1.05, 100: 1.0, 1000: 1.03})]})  # at the limit is level
+    assert measured(f"isgd/{figure}/saturation-1gpu", edge).values == (10,)
     assert measured(f"isgd/{figure}/saturation-1gpu", steep).values == (math.inf,)
     assert measured(f"isgd/{figure}/falls-then-flat", steep).values == pytest.approx((math.log(16), 2.0))
     assert verdict(f"isgd/{figure}/falls-then-flat", level) == "reproduced"

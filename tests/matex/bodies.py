@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
-import torch._dynamo  # takes seconds, which the first optimiser would while the others wait
 from torch import nn
 
 from reference_impls.contract import Pending
@@ -60,9 +59,13 @@ def early(group: Group) -> list[bool]:
 
 def loses_one(group: Group, how: str) -> None:
     """Worker 1 dies, stops or dawdles after its third update while the others go on."""
+    patience = group.timeout
+    group.wait_for(60)
     module = nn.Linear(5, 3)
     opt = DelayedSGD(module, lr=0.1, delay=1, group=group)
     for t in range(50):
+        if t == 2:  # all are under way: from here on a silence counts, and not the start of a slow machine
+            group.wait_for(patience)
         if group.rank == 1 and t == 3:
             if how == "dies":
                 os.kill(os.getpid(), signal.SIGKILL)

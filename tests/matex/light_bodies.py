@@ -21,8 +21,11 @@ def waits_for_nobody(group: Group, folder: str) -> None:
     Path(folder, str(group.rank)).write_text(str(os.getpid()))
     while len(list(Path(folder).iterdir())) < group.size:
         time.sleep(0.01)
+    while group.rank == 0 and not Path(folder, "left").exists():
+        time.sleep(0.01)
     if group.rank == 0:
         raise KeyError("lost")
     if group.rank == 2:
+        Path(folder, "left").touch()
         os._exit(0)
     time.sleep(600)

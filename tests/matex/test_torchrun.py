@@ -54,7 +54,7 @@ def test_torchrun_trains_a_module_of_ones_own(tmp_path):
         env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
@@ -92,7 +92,7 @@ def test_torchrun_trains_over_two_nodes(tmp_path):
                 )
             )
         try:
-            told = [process.communicate(timeout=300)[1] for process in nodes]
+            told = [process.communicate(timeout=600)[1] for process in nodes]
         finally:
             for process in nodes:
                 process.kill()

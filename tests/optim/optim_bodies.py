@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import signal
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -77,18 +76,23 @@ def cycled(group: Group) -> list[list[Any]]:
 
 
 def serve_and_lose(group: Group, n: int, lost: int, report: str) -> None:
-    """Process ``lost`` is killed at its fourth batch; the others write their ends to ``report`` and their rank."""
+    """Process ``lost`` is killed at its fourth batch, or as the server at its fourth update.
+
+    The others write their ends to ``report`` and their rank.
+    """
+    die, dying = lambda: os.kill(os.getpid(), signal.SIGKILL), Path(f"{report} dying")
     module = network(seed=group.rank)
     inputs, targets = examples()
     said = {}
     try:
-        with parameter_server(module, lr=RATE, n=n, updates=60, group=group) as opt:
-            if group.rank == lost == 0:
-                threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGKILL)).start()
+        watch = lambda turn: die() if lost == 0 and turn.t == 3 else None
+        with parameter_server(module, lr=RATE, n=n, updates=60, group=group, watch=watch) as opt:
             for number in opt.batches(itertools.count()):
-                time.sleep(0.02 if lost else 0.2)
                 if group.rank == lost and number == 3:
-                    os.kill(os.getpid(), signal.SIGKILL)
+                    dying.touch()
+                    die()
+                while lost and number == 3 and not dying.exists():  # the last update must not come before
+                    time.sleep(0.01)
                 opt.step(closure(opt, module, inputs[rows(number)], targets[rows(number)]))
         said = {"t": opt.t, "lost": list(opt.served.lost)}
     except WorkerLost as error:
