@@ -58,7 +58,7 @@ def test_an_incomplete_download_is_refused(mnist: Path) -> None:
         load_images("mnist", "test", mnist, mnist / "cache")
     for damaged in (path.read_bytes()[:-5], b"", b"<html>404</html>"):
         path.write_bytes(damaged)
-        with pytest.raises(DataError, match="torchvision cannot read .* download it again"):
+        with pytest.raises(DataError, match=r"torchvision cannot read .* download it again"):
             load_images("mnist", "test", mnist, mnist / "cache")
     path.unlink()
     with pytest.raises(DataError, match="lacks split test"):

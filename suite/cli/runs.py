@@ -198,8 +198,7 @@ def vary(
     check_writable(out)
     to = None if on is None else Request(on, jobs, engine_options, dry_run, wait)
     place = (store, data, device, workers, out, forms)
-    more = {"worker": no_wait, "memory": memory, "to": to}
-    code, said = vary_artifact(artifact, changes, name, profile, seeds, *place, **more)
+    code, said = vary_artifact(artifact, changes, name, profile, seeds, *place, worker=no_wait, memory=memory, to=to)
     for line in said:
         print(line)
     raise typer.Exit(code)
