@@ -49,7 +49,7 @@ LEFT_OUT = {
     "sgd-suite vary mine/*": "the same",
     "sgd-suite [!n]* lookahead*": "needs the new paper installed: nox -s sixth walks that page",
     "sgd-suite gate *": "needs a benchmark document, minutes of timing",
-    "sgd-suite run * --on slurm *": "needs Slurm: nox -s cluster",
+    "sgd-suite * --on slurm*": "needs Slurm: nox -s cluster",
 }
 
 
