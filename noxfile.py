@@ -212,7 +212,7 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def pages(session: nox.Session) -> None:
-    """The report in the system's Chromium, with axe: no violation, no request, nothing too wide."""
+    """The report in the system's Chromium, against axe's rules."""
     install(session, "pages")
     session.run("python", "-m", "suite", "report", "--out", "report", env=ENVIRONMENT)
     session.run("python", "-m", "ci.accessibility", "--site", "report", *session.posargs, env=ENVIRONMENT)

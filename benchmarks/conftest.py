@@ -12,7 +12,7 @@ import pytest
 from benchmarks.document import Book
 from benchmarks.floors import faster, floors
 from benchmarks.measuring import Effort, collect_garbage
-from suite.report.speed import DocumentError
+from suite.speed.baselines import GateError
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -86,7 +86,7 @@ def book(request: pytest.FixtureRequest, books: dict[str, Book], effort: Effort)
     if effort.device not in books:
         try:
             made = books[effort.device] = Book(request.config.getoption("out"), effort.device)
-        except DocumentError as error:
+        except GateError as error:
             pytest.exit(str(error), returncode=2)
         best = None
         for threads in effort.threads:

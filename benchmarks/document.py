@@ -11,8 +11,9 @@ from typing import Any
 
 from benchmarks.floors import faster
 from benchmarks.workloads import GROWTH, WORKLOADS
-from suite.report.speed import FORMAT, DocumentError, check, ratio, read
+from suite.report.speed import ratio
 from suite.runs import environment
+from suite.speed.baselines import FORMAT, GateError, check, read
 
 DIGITS = 5  # significant, of stored seconds: timing is no better
 PLACES = {workload.name: place for place, workload in enumerate((*WORKLOADS, *GROWTH))}
@@ -22,7 +23,7 @@ class Book:
     """A document on disk. Every addition is written at once, so that a benchmark cut short leaves what it has."""
 
     def __init__(self, path: Path, device: str):
-        """Goes on with a document that exists. Raises DocumentError for another machine class or other versions."""
+        """Goes on with a document that exists. Raises GateError for another machine class or other versions."""
         self.path = path
         machine = {**environment.machine(), "class": environment.machine_class(device)}
         if device == "cuda":
@@ -40,12 +41,12 @@ class Book:
             found = read(path)
             for key in ("class", "python"):
                 if found["machine"].get(key) != machine[key]:
-                    raise DocumentError(
+                    raise GateError(
                         f"{path} was measured on {found['machine'].get(key)}, not on {machine[key]}; "
                         "name another --out"
                     )
             if found["versions"] != self.document["versions"]:
-                raise DocumentError(f"{path} was measured with other versions of packages; name another --out")
+                raise GateError(f"{path} was measured with other versions of packages; name another --out")
             self.document = found
 
     def add_floor(self, key: str, floor: dict[str, Any]) -> None:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from suite.report.drawing import FORMS, image, write
-from suite.report.speed import read
 from suite.report.speed_figures import against_batch
+from suite.speed.baselines import read
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

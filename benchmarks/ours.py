@@ -21,7 +21,6 @@ from suite.communication.collectives import in_process as rows_here
 from suite.data.order import FixedCycle, WithReplacement
 from suite.data.word_batches import WordOrder
 from suite.experiment import Context
-from suite.parameter_server.placement import simulation
 from suite.parameter_server.training import ServerRun
 from suite.runner.autotune import measure_training
 from suite.runner.packing import Lockstep
@@ -95,11 +94,6 @@ def session(workload: Workload, chosen: Mapping[str, Any], **changes: Any) -> Tr
     )
     context = Context(Path(tempfile.gettempdir()), chosen)
     return (ServerRun if served else TrainingRun)(spec, context, made, backend_of(chosen, problem))
-
-
-def server_schedule(workload: Workload) -> Any:
-    """Updates of the simulated server, endlessly: (virtual seconds, turn)."""
-    return iter(simulation(cifar_server(workload.learners), workload.learners, workload.softsync, workload.batch, 0))
 
 
 def repeated(update: Update) -> Callable[[int], None]:

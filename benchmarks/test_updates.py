@@ -18,7 +18,7 @@ import pytest
 from benchmarks.document import Book
 from benchmarks.measuring import OUR_SECONDS, Effort, finished, our_seconds, prepared
 from benchmarks.workloads import GROWTH, WORKLOADS, Workload
-from suite.runs.telemetry import watch
+from suite.runs.telemetry import Watch
 
 pytestmark = pytest.mark.filterwarnings("default")  # compilers warn; a measurement is none the worse for it
 DEVICES = (pytest.param("cpu"), pytest.param("cuda", marks=pytest.mark.gpu))
@@ -29,9 +29,9 @@ def measure(workload: Workload, benchmark: Any, book: Book, effort: Effort) -> N
     turns, absent, rounds = prepared(workload, effort)
     try:
         OUR_SECONDS.watch(turns)
-        with watch(effort.device) as telemetry:
+        with Watch(effort.device) as watch:
             benchmark.pedantic(turns.round, rounds=rounds)
-        made = finished(workload, turns, absent, telemetry)
+        made = finished(workload, turns, absent, watch.seen())
         book.add(workload.name, made)
         benchmark.extra_info.update(ratio=made["ratio"], examples=made["examples"], flops=made["flops"])
     finally:

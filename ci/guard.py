@@ -6,8 +6,8 @@
                                                      of some workloads, beside what there is of the others
     python -m ci.guard --accept --anew               the same, and what has become slower since is wanted
 
-Every accepted session is remembered beside the baseline: a slowdown that crept in by steps, each of them accepted, is
-a regression too.
+The fastest baseline of each workload is kept beside the last: a slowdown that crept in by steps, each of them
+accepted, is a regression too.
 
 Each session is a process of its own, so that what differs between processes is seen. Exit 0 when all is well, 1 for
 a regression, 2 without a baseline or the device asked for, 3 when ``--most`` sessions were not enough to tell.
@@ -26,7 +26,7 @@ from pathlib import Path
 from ci.canaries import BASELINES
 from ci.gpu import lacks_cuda
 from suite.runs.environment import ROOT, machine_class
-from suite.speed import baselines, history
+from suite.speed import baselines
 from suite.speed import gate as regression
 
 
@@ -51,10 +51,7 @@ def gate(out: Path, only: str, seconds: float, most: int) -> int:
         if known is None:
             found_at = baselines.find_baseline(BASELINES, measured["machine"]["class"])
             known = baselines.baseline([baselines.read(found_at)])
-        found = regression.compare(restricted(known, only), measured)
-        sessions = history.recall(BASELINES, measured["machine"]["class"])
-        now = [history.session(document) for document in documents]
-        found["creeping"] = [str(rise) for rise in history.rises([*sessions, *now])]
+        found = regression.judged(restricted(known, only), measured, BASELINES)
         print("\n".join(regression.lines(found)), flush=True)
         (out / "gate.json").write_text(json.dumps(found, indent=1) + "\n")
         code = regression.exit_code(found)
@@ -71,13 +68,12 @@ def gate(out: Path, only: str, seconds: float, most: int) -> int:
 def accept(paths: Sequence[Path], only: str, anew: bool = False) -> Path:
     """Make the documents the baseline of this machine class; with ``only``, beside what it has of other workloads.
 
-    Each is remembered as a session; ``anew`` begins the memory with them.
+    ``anew`` takes their level as wanted.
     """
     measured = [baselines.read(path) for path in paths]
     before = baselines.place(BASELINES, measured[0]["machine"]["class"])
     kept = [baselines.others(baselines.read(before), measured)] if only and before.exists() else []
-    history.remember(measured, BASELINES, anew=anew)
-    return baselines.accept([*kept, *measured], BASELINES)
+    return regression.accept([*kept, *measured], BASELINES, anew=anew)
 
 
 def nothing_to_compare(kind: str) -> tuple[str, str]:

@@ -64,14 +64,3 @@ class Link:
     def tree_allreduce(self, size: float, workers: int) -> float:
         """Reduction and broadcast over a binary tree: 2 ceil(log2 k) steps of the whole buffer."""
         return 2 * math.ceil(math.log2(workers)) * self.seconds(size) if workers > 1 else 0.0
-
-
-@dataclass(frozen=True)
-class ComputeTime:
-    """Time of one gradient on one device: a fixed part and a part per example, in seconds."""
-
-    per_call: float
-    per_example: float
-
-    def seconds(self, examples: float) -> float:
-        return self.per_call + self.per_example * examples

@@ -96,6 +96,3 @@ class Experiment:
     timed: bool = False  # its results rest on times of the machine at hand: no two runs of it agree
     clock: str = ""  # of its numbers: "none" (exact), "virtual", or "asleep" (it sleeps to compute and exchanges)
     arithmetic: bool = False  # it counts and calculates, so that every execution agrees to rounding
-
-
-Registry = Mapping[str, Experiment]

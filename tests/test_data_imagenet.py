@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 
 from suite.data.catalogue import DataError
-from suite.data.imagenet import ImageBatch, ImageNetStream, build_cache, cache_bytes
+from suite.data.imagenet import ImageBatch, ImageNetStream
 from suite.data.imagenet_rows import open_rows
 from suite.data.verify import verify
 
@@ -81,22 +81,6 @@ def test_worker_processes_change_nothing(root: Path) -> None:
     for one, other in zip(take(root, 2, 4), take(root, 2, 4, processes=1), strict=True):
         assert torch.equal(one.inputs, other.inputs)
         assert torch.equal(one.targets, other.targets)
-
-
-def test_the_cache_holds_the_same_batches_and_states_its_size_first(root: Path) -> None:
-    needed = cache_bytes("train", root, SIDE)
-    assert needed == 24 * (3 * SIDE * SIDE + 8)
-    with pytest.raises(DataError, match=rf"takes {needed:,} bytes and {needed - 1:,} are allowed"):
-        build_cache("train", root, root / "cache", allowed_bytes=needed - 1, side=SIDE, processes=0)
-    assert not (root / "cache").exists()
-    folder = build_cache("train", root, root / "cache", allowed_bytes=needed, side=SIDE, processes=0)
-    for one, other in zip(take(root, 3, 4), take(root, 3, 4, cache=folder), strict=True):
-        assert torch.equal(one.inputs, other.inputs)
-        assert torch.equal(one.targets, other.targets)
-    path = next(folder.glob("*.inputs.npy"))
-    path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(DataError, match="holds no whole cache"):
-        take(root, 0, 1, cache=folder)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from PIL import Image
 
 from suite.data import cache, catalogue
 from suite.data import verify as verify_module
-from suite.data.catalogue import DataError, available, dataset
+from suite.data.catalogue import DataError, available, dataset, fetch
 from suite.data.images import load_images
 from suite.data.verify import verify
 
@@ -274,7 +274,8 @@ def test_the_network_is_used_when_asked_for_and_only_then(
     with pytest.raises(DataError):
         load_images(name, "test", empty, tmp_path / "cache")
     assert not asked
-    assert len(load_images(name, "test", empty, tmp_path / "cache", fetch=True).inputs) == 12
+    fetch(name, empty)
+    assert len(load_images(name, "test", empty, tmp_path / "cache").inputs) == 12
     assert asked == [("ylecun/mnist", "77f3279092a1c1579b2250db8eafed0ad422088c")]
 
 

@@ -7,8 +7,8 @@ import io
 
 import pytest
 
-from suite.report import hours as module
-from suite.report.hours import hours
+from suite.commands import refresh as module
+from suite.commands.refresh import hours
 from suite.runs.store import Outcome, Run, encode, verified
 from suite.spec import RunSpec
 

@@ -62,7 +62,7 @@ def test_a_figure_is_drawn_once_and_is_stale_when_its_evidence_draws_otherwise(r
     moved = lambda figure: plain(figure) | {"texts": ["another verdict"]}
     monkeypatch.setattr(structure, "structure", moved)
     (other,) = illustrations.illustrations(root, source)
-    assert other.stale == "texts: lost 'smoke profile · stand-in · 3 runs'"
+    assert other.stale == "texts 1: 'smoke profile · stand-in · 3 runs' became 'another verdict'"
 
 
 def test_colours_markers_and_styles_are_part_of_what_is_drawn():

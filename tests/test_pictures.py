@@ -123,17 +123,17 @@ def without(figure: Figure, what: str) -> Figure:
 @pytest.mark.parametrize(
     ("what", "said"),
     [
-        ("series", ["panels 1, legend: lost 'ours'", "panels 1, lines: 2 became 1"]),
+        ("series", ["panels 1, legend 2: 'printed' became None", "panels 1, lines: 2 became 1"]),
         ("printed point", ["panels 1, printed: 2 became 1"]),
-        ("panel", ["panels: 2 became 1"]),
+        ("panel", ["panels 2, lines: 0 became None"]),
         ("label", ["panels 1, x, label: 'learners' became ''"]),
         ("scale", ["panels 1, x, scale: 'log' became 'linear'"]),
-        ("category", ["panels 2, x, ticks: lost 'EA-SGD'"]),
-        ("extent", ["panels 1, y, from: 3.9 became 0", "panels 1, y, to: 7.2 became 100"]),
-        ("value", ["panels 1, values 2, points: 2 became 1", "panels 1, values 2, y, to: 7 became 4"]),
-        ("text", ["panels 2, texts: lost '1.0 x'", "panels 2, texts: new '2.0 x'"]),
-        ("place", ["panels 1, values 2, x, from: 1 became 2", "panels 1, values 2, x, mean: 2 became 2.5"]),
-        ("bar", ["panels 2, values 1, y, from: 1 became 1.5", "panels 2, values 1, y, mean: 1.5 became 1.75"]),
+        ("category", ["panels 2, x, ticks 2: 'EA-SGD' became None"]),
+        ("extent", ["panels 1, y, from: 3.9 became 0.0", "panels 1, y, to: 7.2 became 100.0"]),
+        ("value", ["panels 1, values 2, points: 2 became 1", "panels 1, values 2, y, to: 7.0 became 4.0"]),
+        ("text", ["panels 2, texts 1: '1.0 x' became '2.0 x'"]),
+        ("place", ["panels 1, values 2, x, from: 1.0 became 2.0", "panels 1, values 2, x, mean: 2.0 became 2.5"]),
+        ("bar", ["panels 2, values 1, y, from: 1.0 became 1.5", "panels 2, values 1, y, mean: 1.5 became 1.75"]),
     ],
 )
 def test_what_a_figure_loses_is_named(what, said):

@@ -20,8 +20,7 @@ from suite.papers.grades import Grade
 from suite.papers.panel import Panel, read
 from suite.papers.verdicts import verdicts
 from suite.report import style
-from suite.report.data import table_of
-from suite.report.drawing import SVG, DrawingError, draw_selection, drawing, image
+from suite.report.drawing import SVG, DrawingError, draw_selection, drawing, image, table_of
 from suite.report.site.build import write_site
 from suite.runs.archive import Layered
 from suite.runs.store import CHECKSUMS, Store, UnusableRun, seal

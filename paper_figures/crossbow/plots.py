@@ -80,15 +80,9 @@ def curves(frame: Frame, axes: Any, printed: float, *, instead: str = "ResNet-32
     sns.lineplot(table, x="epoch", y="test", ax=axes, **looks)
     if training:
         sns.lineplot(
-            table,
-            x="epoch",
-            y="training",
-            color=GRID,
-            linestyle=":",
-            errorbar=None,
-            label="the same, training",
+            table, x="epoch", y="training", color=GRID, linestyle=":", errorbar=None, label="the same, training",
             ax=axes,
-        )
+        )  # fmt: skip
     place = table["stand_in"].iloc[0]
     axes.axhline(
         100 * printed, color=PALETTE[1], linewidth=1, linestyle=(0, (4, 2)),
@@ -155,13 +149,8 @@ def bars(
                 said = f"{missed} of {len(part)}\nnever{ended}"
                 axes.annotate(said, (at, 0), (0, 3), textcoords="offset points", ha="center", size=6.5)
     if floor:
-        axes.axhline(
-            WINDOW,
-            color=GRID,
-            linewidth=1,
-            linestyle="--",
-            label=f"soonest possible: the median of {WINDOW} epochs counts",
-        )
+        said = f"soonest possible: the median of {WINDOW} epochs counts"
+        axes.axhline(WINDOW, color=GRID, linewidth=1, linestyle="--", label=said)
     labels = [str(name).replace(", ", "\n") for name in order]
     axes.set_xticks(range(len(order)), labels)
     axes.set_xlim(-0.6, len(order) - 0.4)
@@ -253,18 +242,12 @@ def paths(frame: Frame, axes: Any) -> None:
     names = ["replica 1", "replica 2", "average"]
     said = dict(zip(names, ("replica $w_1$", "replica $w_2$", "central average model $z$"), strict=True))
     wide = table.pivot(index="turn", columns="model", values=["x", "y"])
-    for j, name in enumerate(names[:2]):
+    arrow = {"arrowstyle": "-|>", "color": GRID, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0}
+    for name in names[:2]:
         ends = [(wide["x"][each].to_numpy(), wide["y"][each].to_numpy()) for each in (name, "average")]
-        label: str | None = "corrections towards $z$" if j == 0 else None
         for x, y in zip(*(zip(*end, strict=True) for end in ends), strict=True):
-            axes.annotate(
-                "",
-                y,
-                x,
-                arrowprops={"arrowstyle": "-|>", "color": GRID, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0},
-            )
-        if label:
-            axes.plot([], [], color=GRID, linewidth=0.8, linestyle="-", label=label)
+            axes.annotate("", y, x, arrowprops=arrow)
+    axes.plot([], [], color=GRID, linewidth=0.8, linestyle="-", label="corrections towards $z$")
     sns.lineplot(
         table.assign(model=table["model"].map(said)), x="x", y="y", hue="model", style="model", sort=False,
         hue_order=list(said.values()), style_order=list(said.values()), palette=[PALETTE[1], PALETTE[2], PALETTE[0]],

@@ -68,9 +68,7 @@ def merge(
 
 
 def gate(
-    new: Annotated[
-        list[Path] | None, typer.Argument(help="benchmark documents of one state of the code, one per session")
-    ] = None,
+    new: Annotated[list[Path], typer.Argument(help="benchmark documents of one state of the code, one per session")],
     *,
     base: Annotated[Path | None, typer.Option(help="compare with this document instead", metavar="F")] = None,
     baselines: Annotated[
@@ -79,41 +77,22 @@ def gate(
     accept: Annotated[bool, typer.Option("--accept", help="make these the baseline of their machine class")] = False,
     add: Annotated[bool, typer.Option("--add", help="as --accept, keeping the sessions it has")] = False,
     anew: Annotated[bool, typer.Option("--anew", help="with --accept: this level is wanted")] = False,
-    history: Annotated[
-        Path | None,
-        typer.Option("--history", help="draw all accepted sessions instead", metavar="F", parser=a_path),
-    ] = None,
     as_json: Json = False,
 ) -> None:
     """Slowdowns against the baseline of this machine class. Exit 1 when there is one, 3 when one could hide."""
-    from suite.runs.environment import machine_class
-    from suite.runs.files import check_file
     from suite.speed import baselines as kept
     from suite.speed import gate as regression
-    from suite.speed import history as memory
 
     folder = baselines or kept.FOLDER
-    documents = [kept.read(path) for path in new or ()]
-    sessions = memory.recall(folder, documents[0]["machine"]["class"] if documents else machine_class())
-    if history:
-        check_file(history)
-        memory.draw(sessions).savefig(history)
-        print("\n".join(memory.lines(sessions)))
-        return
-    if not documents:
-        raise typer.BadParameter("name a benchmark document; `nox -s benchmark` writes one")
-    if accept or add:
-        memory.remember(documents, folder, anew=anew)
+    documents = [kept.read(path) for path in new]
     if add:
         documents.insert(0, kept.read(kept.find_baseline(folder, documents[0]["machine"]["class"])))
     if accept or add:
-        print(f"baseline written to {kept.accept(documents, folder)}")
+        print(f"baseline written to {regression.accept(documents, folder, anew=anew)}")
         return
     measured = kept.baseline(documents)
     known = kept.read(base or kept.find_baseline(folder, measured["machine"]["class"]))
-    found = regression.compare(kept.baseline([known]), measured)
-    now = [memory.session(document) for document in documents]
-    found["creeping"] = [str(rise) for rise in memory.rises([*sessions, *now])]
+    found = regression.judged(kept.baseline([known]), measured, None if base else folder)
     if as_json:
         emit(found)
     else:

@@ -14,7 +14,7 @@ from rich.text import Text
 from suite.claims.board import said, stand_in, word
 from suite.claims.judge import Verdict
 from suite.commands.terminal import width
-from suite.report.numerals import ours, printed
+from suite.report.numerals import few, ours, printed
 
 STYLES = {
     "holds": "green",
@@ -30,7 +30,6 @@ STYLES = {
     "paper contradicts itself": "magenta",
 }
 NAMES = 32  # columns of a claim's name on its line
-SHOWN = 4  # values of one claim before "and so many more"
 
 
 def console() -> Console:
@@ -76,11 +75,6 @@ def coloured(verdict: Verdict) -> Text:
     if verdict.red:
         return Text(f"RED {said(verdict)}", "bold red")
     return Text(said(verdict) + (", disputed" if verdict.disputed else ""), STYLES[word(verdict)])
-
-
-def few(texts: Sequence[str]) -> str:
-    shown = ", ".join(texts[:SHOWN])
-    return f"{shown}, and {len(texts) - SHOWN} more" if len(texts) > SHOWN else shown
 
 
 def folded(name: str, width: int) -> str:

@@ -25,8 +25,8 @@ from suite.papers.catalogue import experiment, select
 from suite.papers.evidence import with_committed
 from suite.runner.calibration import known
 from suite.runner.execute import RunnerConfig, execute_all
+from suite.runner.packing import NOT_BEGUN
 from suite.runner.progress import Progress
-from suite.runner.run_report import NOT_BEGUN
 from suite.runner.status_file import SILENT, note_in
 from suite.runner.trackers import TRACKERS
 from suite.runs.files import now_in, write_whole

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from suite.claims.estimate import Estimate
 from suite.claims.judge import Claim
-from suite.commands.check_table import console, few, sheet
+from suite.commands.check_table import console, sheet
 from suite.commands.plan import first_seeds
 from suite.commands.run import run_artifacts
 from suite.own.variation import Variation, VariationError, parse, variations
@@ -19,7 +19,7 @@ from suite.papers.evidence import committed, with_committed
 from suite.papers.measurement import measure_evidence
 from suite.report.data import encoded
 from suite.report.drawing import Drawing, file_name, filled, image, stamped, write
-from suite.report.numerals import ours, values
+from suite.report.numerals import few, ours, values
 from suite.report.overlay import UNCHANGED, Comparison, UndrawableError
 from suite.runs.archive import Runs
 

@@ -97,14 +97,6 @@ class NetworkTimes:
         """Bytes of all gradients."""
         return math.fsum(size for layer in self.layers for size in layer.tensors)
 
-    @property
-    def after_first_gradient(self) -> float:
-        """Seconds of backward left when the first gradient is there: what layer-wise exchange can hide behind."""
-        left = list(self.layers)
-        while left and not left[-1].tensors:
-            left.pop()
-        return math.fsum(layer.backward for layer in left[:-1])
-
 
 class Wire:
     """Lanes that share a link: latencies pass side by side, transfers one after another, first come first served."""

@@ -145,7 +145,6 @@ _ENTRIES = (
         "images",
         {"train": 1_437, "test": 360},
         embedded=True,
-        columns=("image", "label"),
         shape=(1, 28, 28),
         classes=10,
     ),
@@ -155,7 +154,6 @@ _ENTRIES = (
         "images",
         {"train": 4_000, "test": 1_000},
         embedded=True,
-        columns=("image", "label"),
         shape=(3, 32, 32),
         classes=10,
     ),
@@ -221,7 +219,6 @@ _ENTRIES = (
         "pairs",
         {"train": 4_000, "validation": 500, "test": 500},
         embedded=True,
-        columns=("translation",),
     ),
 )
 
@@ -299,6 +296,15 @@ def split_files(name: str, split: str, folder: Path) -> list[Path]:
     if named or len(info.sizes) > 1:
         return named
     return texts
+
+
+def present_files(name: str, split: str, root: Path | None = None) -> tuple[Path, list[Path]]:
+    """The folder of a set and the files of one split in it. Raises DataError where they are not there."""
+    folder = locate(name, root)
+    files = split_files(name, split, folder) if folder else []
+    if folder is None or not files:
+        raise DataError(f"{name}: {folder} lacks split {split}" if folder else missing(name, root))
+    return folder, files
 
 
 def available(name: str, root: Path | None = None) -> tuple[bool, str]:

@@ -14,10 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from suite.data.cache import partial_file, source_key
-from suite.data.catalogue import DataError, cache_folder
-from suite.data.imagenet_rows import Rows, open_rows
-from suite.data.jpeg import decode_resized, decoder, one_thread
+from suite.data.imagenet_rows import open_rows
+from suite.data.jpeg import decode_resized, one_thread
 
 SIDE = 256  # pixels, as all papers store ImageNet
 CHUNK = 32  # pictures that a worker decodes at a time
@@ -53,7 +51,6 @@ class ImageNetStream:
         processes: int | None = None,
         ahead: int = 4,
         side: int = SIDE,
-        cache: Path | None = None,
     ) -> None:
         """Open the split; reads the footers of its shards, or the names in its class folders.
 
@@ -66,10 +63,9 @@ class ImageNetStream:
             processes: workers that decode, by default one per core; 0 decodes in this process.
             ahead: batches under way at most.
             side: height and width of the pictures.
-            cache: read decoded pictures from where :func:`build_cache` put them, instead of decoding.
 
         Raises:
-            DataError: the split or its cache is absent, incomplete or damaged.
+            DataError: the split is absent, incomplete or damaged.
         """
         if batch < 1 or ahead < 1 or side < 1:
             raise ValueError(f"batch={batch}, ahead={ahead} and side={side} must be at least 1")
@@ -78,10 +74,9 @@ class ImageNetStream:
         self.examples = self.source.examples
         self.batches_per_epoch = -(-self.examples // batch)
         self.device = torch.device(device)
-        self._decoded = None if cache is None else _open_cache(self.source, side, cache)
         count = (os.cpu_count() or 1) if processes is None else processes
         self._pool: ProcessPoolExecutor | None = None
-        if count > 0 and self._decoded is None:
+        if count > 0:
             # spawn: a fork would copy this process's threads' locks in whatever state they are
             self._pool = ProcessPoolExecutor(
                 count, mp_context=multiprocessing.get_context("spawn"), initializer=one_thread
@@ -123,14 +118,8 @@ class ImageNetStream:
             yield ready, np.concatenate(pixels), targets
 
     def _submitted(self, first: int) -> Iterator[_Submitted]:
-        """Batches whose pictures are decoded, or being decoded."""
+        """Batches whose pictures are being decoded."""
         number = first
-        if self._decoded is not None:
-            while True:
-                start = (number % self.batches_per_epoch) * self.batch
-                places = np.arange(start, start + self.batch) % self.examples
-                yield number, [self._decoded[0][places]], self._decoded[1][places]
-                number += 1
         while True:
             in_epoch = number % self.batches_per_epoch
             rows = self.source.rows(in_epoch * self.batch)
@@ -191,68 +180,3 @@ class _Delivery:
             batch.inputs.record_stream(current)
             batch.targets.record_stream(current)
         return batch
-
-
-def cache_bytes(split: str, root: Path | None = None, side: int = SIDE) -> int:
-    """What :func:`build_cache` would write: 252 GB for the training set at 256 pixels."""
-    return open_rows(split, root).examples * (3 * side * side + 8)
-
-
-def build_cache(
-    split: str,
-    root: Path | None = None,
-    cache: Path | None = None,
-    *,
-    allowed_bytes: int,
-    side: int = SIDE,
-    processes: int | None = None,
-) -> Path:
-    """Decode a split once into memory-mapped files; returns the folder to name as ``ImageNetStream(cache=)``.
-
-    Raises:
-        DataError: the cache would exceed ``allowed_bytes``; the message states its size.
-    """
-    needed = cache_bytes(split, root, side)
-    if needed > allowed_bytes:
-        raise DataError(
-            f"imagenet: a cache of split {split} takes {needed:,} bytes and {allowed_bytes:,} are allowed; "
-            f"allow as many, or stream without a cache"
-        )
-    folder = cache_folder(cache) / "imagenet"
-    folder.mkdir(parents=True, exist_ok=True)
-    with ImageNetStream(split, CHUNK, root, processes=processes, side=side) as stream:
-        inputs_path, targets_path = _cache_paths(stream.source, side, folder)
-        labels = np.empty(stream.examples, np.int64)
-        with partial_file(inputs_path) as path:
-            pixels = np.lib.format.open_memmap(
-                path, mode="w+", dtype=np.uint8, shape=(stream.examples, 3, side, side)
-            )
-            for number, inputs, targets in stream._host_batches(0):
-                start = number * CHUNK
-                kept = min(CHUNK, stream.examples - start)
-                pixels[start : start + kept], labels[start : start + kept] = inputs[:kept], targets[:kept]
-                if number + 1 == stream.batches_per_epoch:
-                    break
-            pixels.flush()
-            del pixels
-        with partial_file(targets_path) as path, open(path, "wb") as file:
-            np.save(file, labels)
-    return folder
-
-
-def _cache_paths(source: Rows, side: int, folder: Path) -> tuple[Path, Path]:
-    # sizes and names stand for the contents here: hashing 150 GB at every start would take minutes
-    key = source_key([], "imagenet", side, decoder(), source.names())
-    return folder / f"{key}.inputs.npy", folder / f"{key}.targets.npy"
-
-
-def _open_cache(source: Rows, side: int, folder: Path) -> tuple[np.ndarray, np.ndarray]:
-    inputs_path, targets_path = _cache_paths(source, side, folder)
-    try:
-        inputs = np.load(inputs_path, mmap_mode="r", allow_pickle=False)
-        targets = np.load(targets_path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise DataError(f"imagenet: {folder} holds no whole cache of {source.place}; build it first") from error
-    if inputs.shape != (source.examples, 3, side, side) or targets.shape != (source.examples,):
-        raise DataError(f"imagenet: the cache {inputs_path} is not of this split's size; build it again")
-    return inputs, targets

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from suite.data import parquet
-from suite.data.catalogue import DataError, dataset, locate, missing, split_files
+from suite.data.catalogue import DataError, dataset, present_files
 
 TOGETHER = 32  # rows of a shard read at a time
 
@@ -26,10 +26,6 @@ class Rows(Protocol):
 
     place: Path
     examples: int
-
-    def names(self) -> list[tuple[str, int]]:
-        """What stands for the contents: names of the files, with their sizes where these are known."""
-        ...
 
     def rows(self, first: int) -> Iterator[Row]:
         """Rows ``first``, ``first`` + 1, ... without end; after the last comes the first. Raises DataError."""
@@ -44,9 +40,6 @@ class Shards:
         self.files, self.place = files, files[0].parent
         self._ends = list(accumulate(parquet.count_rows("imagenet", [file]) for file in files))
         self.examples = self._ends[-1]
-
-    def names(self) -> list[tuple[str, int]]:
-        return [(file.name, file.stat().st_size) for file in self.files]
 
     def rows(self, first: int) -> Iterator[Row]:
         classes = dataset("imagenet").classes
@@ -88,9 +81,6 @@ class ClassFolders:
         self._files = sorted(relative, key=lambda file: hashlib.sha256(file[0].encode()).digest())
         self.examples = len(self._files)
 
-    def names(self) -> list[tuple[str, int]]:
-        return self._files
-
     def rows(self, first: int) -> Iterator[Row]:
         classes, row = dataset("imagenet").classes, first
         while True:
@@ -107,10 +97,7 @@ class ClassFolders:
 def open_rows(split: str, root: Path | None) -> Rows:
     """A split in whichever layout it lies below ``root``. Raises DataError where it is absent or incomplete."""
     dataset("imagenet").prefix(split)
-    folder = locate("imagenet", root)
-    files = split_files("imagenet", split, folder) if folder else []
-    if not files:
-        raise DataError(f"imagenet: {folder} lacks split {split}" if folder else missing("imagenet", root))
+    _, files = present_files("imagenet", split, root)
     found: Rows = ClassFolders(files[0]) if files[0].is_dir() else Shards(files)
     if not found.examples:
         raise DataError(f"imagenet: {found.place} holds no row of split {split}; copy it again")

@@ -13,16 +13,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from suite.data import catalogue, downloads, embedded, parquet
+from suite.data import embedded, parquet
 from suite.data.cache import Decoded, cached, checksum, source_key
 from suite.data.catalogue import (
     DataError,
     DatasetInfo,
     cache_folder,
     dataset,
-    locate,
-    missing,
-    split_files,
+    present_files,
 )
 
 
@@ -47,7 +45,6 @@ def load_images(
     root: Path | None = None,
     cache: Path | None = None,
     *,
-    fetch: bool = False,
     size: int | None = None,
     examples: int | None = None,
     digest: str | None = None,
@@ -59,7 +56,6 @@ def load_images(
         split: of that set, as the same table names it.
         root: folder in the Hub's layout, or where torchvision downloaded the set to; by default ``$SGD_SUITE_DATA``.
         cache: folder for decoded sets; by default ``$SGD_SUITE_CACHE``, else below the user's cache folder.
-        fetch: download the set when it is absent. Without it the network is never used.
         size: height and width of ``digits`` (8, 28 or 32); no other set offers a choice.
         examples: keep the first so many; ``colours`` generates any number.
         digest: of the pixels and labels of all splits (:func:`content_digest`), which must be those that are found.
@@ -89,7 +85,7 @@ def load_images(
                 f"{name}: its content is {content_digest(name)}, and the run is of {digest}; plan it anew"
             )
     else:
-        found = _stored(info, split, root, cache, fetch)
+        found = _stored(info, split, root, cache)
     if examples is not None and examples < len(found.targets):
         inputs, targets = found.inputs[:examples], found.targets[:examples]
         found = Decoded(inputs, targets, checksum(inputs, targets))
@@ -126,23 +122,15 @@ def _generated(inputs: np.ndarray, targets: np.ndarray) -> Decoded:
     return Decoded(inputs, targets, checksum(inputs, targets))
 
 
-def _stored(info: DatasetInfo, split: str, root: Path | None, cache: Path | None, fetch: bool) -> Decoded:
-    folder = locate(info.name, root)
-    files = split_files(info.name, split, folder) if folder else []
-    if not files and fetch:
-        folder = catalogue.fetch(info.name, root)
-        files = split_files(info.name, split, folder) if folder else []
-    if not files:
-        detail = f"{info.name}: {folder} lacks split {split}" if folder else missing(info.name, root)
-        raise DataError(detail)
-    assert folder is not None
+def _stored(info: DatasetInfo, split: str, root: Path | None, cache: Path | None) -> Decoded:
+    folder, files = present_files(info.name, split, root)
     key = source_key(files, info.name, split, info.shape)
     if files[0].suffix == ".parquet":
         parquet.check_shards(info.name, files)
         rows = parquet.count_rows(info.name, files)
         _complete(info, split, rows, files)
         return cached(cache_folder(cache) / "images", key, lambda: _decode(info, files, rows))
-    found = cached(cache_folder(cache) / "images", key, lambda: downloads.read(info, split, folder))
+    found = cached(cache_folder(cache) / "images", key, lambda: _downloaded(info, split, folder))
     _complete(info, split, len(found.targets), files)
     return found
 
@@ -198,3 +186,23 @@ def decode_picture(picture: object, shape: tuple[int, int, int], where: str) -> 
         found = "x".join(map(str, pixels.shape[:2]))
         raise DataError(f"{where} holds a picture of {found} pixels instead of {height}x{width}")
     return pixels[None] if channels == 1 else pixels.transpose(2, 0, 1)
+
+
+def _downloaded(info: DatasetInfo, split: str, folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Pixels uint8 [N, C, H, W] and labels int64 [N] of a split that torchvision downloaded with ``root=folder``.
+
+    The examples stand in torchvision's order, which is not that of every copy on the Hub. It checks CIFAR's files
+    against their MD5 before it unpickles them. Raises DataError where it is not installed, or finds them damaged.
+    """
+    try:
+        from torchvision import datasets
+    except ModuleNotFoundError as error:
+        raise DataError(f"{info.name}: what torchvision downloaded ({folder}) is read by it: install it") from error
+    reader = getattr(datasets, info.name.upper())
+    try:
+        found = reader(folder, train=split == "train", download=False)
+    except (RuntimeError, OSError, ValueError, KeyError) as error:
+        raise DataError(f"{info.name}: torchvision cannot read {folder} ({error}); download it again") from error
+    pixels = np.asarray(found.data)
+    pixels = pixels[:, None] if pixels.ndim == 3 else pixels.transpose(0, 3, 1, 2)
+    return np.ascontiguousarray(pixels), np.asarray(found.targets, np.int64)

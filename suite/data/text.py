@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from suite.data import catalogue, parquet
-from suite.data.catalogue import DataError, DatasetInfo, dataset, locate, missing, split_files
+from suite.data import parquet
+from suite.data.catalogue import DataError, DatasetInfo, dataset, present_files
 from suite.data.number_phrases import number_phrases
 
 Pair = tuple[str, str]
@@ -16,17 +16,12 @@ def load_pairs(
     name: str,
     split: str,
     root: Path | None = None,
-    *,
-    fetch: bool = False,
-    examples: int | None = None,
 ) -> list[Pair]:
     """The (German, English) sentences of a split, stripped, in stored order.
 
     Args:
         name, split: as in :data:`suite.data.catalogue.DATASETS`.
         root: folder in the Hub's layout; by default ``$SGD_SUITE_DATA``.
-        fetch: download the set when it is absent. Without it the network is never used.
-        examples: keep the first so many.
 
     A stored corpus is parquet with a ``translation`` column of ``{de, en}`` (or two columns ``de`` and
     ``en``), or a pair of UTF-8 files ``*.de`` and ``*.en`` aligned line by line.
@@ -39,11 +34,9 @@ def load_pairs(
     info.prefix(split)
     if info.kind != "pairs":
         raise DataError(f"{name} holds images, not text; use suite.data.images.load_images")
-    if examples is not None and examples < 1:
-        raise DataError(f"{name}: examples={examples} must be at least 1")
     if info.embedded:
-        return number_phrases(split)[:examples]
-    files = _files(info, split, root, fetch)
+        return number_phrases(split)
+    _, files = present_files(name, split, root)
     source = _from_parquet(info, files) if files[0].suffix == ".parquet" else _from_text(info, files)
     pairs: list[Pair] = []
     for where, german, english in source:
@@ -53,22 +46,9 @@ def load_pairs(
         elif not info.gaps:
             side = "German" if not german else "English"
             raise DataError(f"{name}: {where} has no {side} side, so it is not aligned; copy it again")
-        if len(pairs) == examples:
-            break
     if not pairs:
         raise DataError(f"{name}: {files[0]} holds no sentence pair; copy it again")
     return pairs
-
-
-def _files(info: DatasetInfo, split: str, root: Path | None, fetch: bool) -> list[Path]:
-    folder = locate(info.name, root)
-    files = split_files(info.name, split, folder) if folder else []
-    if not files and fetch:
-        folder = catalogue.fetch(info.name, root)
-        files = split_files(info.name, split, folder) if folder else []
-    if not files:
-        raise DataError(f"{info.name}: {folder} lacks split {split}" if folder else missing(info.name, root))
-    return files
 
 
 def _from_parquet(info: DatasetInfo, files: list[Path]) -> Iterator[tuple[str, str, str]]:

@@ -34,7 +34,7 @@ from typing import Any
 
 from suite.claims.judge import Claim
 from suite.papers.artifact import Artifact, Paper
-from suite.papers.catalogue import PAPERS, homes, paper, papers_of, published
+from suite.papers.catalogue import PAPERS, published
 
 FILE, UNDATED_RUNS = "register.jsonl", "undated.txt"
 RULE = ("printed", "unit", "rule", "tolerance", "relative", "side", "order", "quantity", "profile", "margin")
@@ -246,15 +246,3 @@ def append(home: Path, lines: Iterable[Mapping[str, Any]]) -> Path:
         stream.writelines(json.dumps(line) + "\n" for line in lines)
     read.cache_clear()
     return path
-
-
-def unregistered() -> dict[str, str]:
-    """Claims of all papers whose rule or grid is not the registered one, and in which way."""
-    found = {}
-    for home in homes():
-        for which in map(paper, papers_of(home)):
-            artifacts = {artifact.id: artifact for artifact in which.artifacts}
-            for claim in published(which.name):
-                if what := differs(claim, artifacts.get(claim.artifact), read(home)):
-                    found[claim.id] = what
-    return found

@@ -100,7 +100,6 @@ class TimeLedger:
     skipped: int = 0  # pulls saved because the timestamp had not moved
     needless: int = 0  # pulls that brought the weights the learner had already
     pushed_bytes: int = 0
-    pulled_bytes: int = 0
 
     @property
     def overlap(self) -> float:
@@ -169,7 +168,6 @@ class Base:
                 yield serve(transfer)
                 ledger.needless += server.pull(worker) == entry.read
                 ledger.pulls += 1
-                ledger.pulled_bytes += size
             ledger.computing += seconds
             ledger.communicating += env.now - began
             ledger.pushes += 1

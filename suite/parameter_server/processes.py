@@ -38,9 +38,6 @@ PUSH, INQUIRE, PULL, LEAVE, FAIL = range(
 STOP, BROKEN = -1, -2  # answers in place of a timestamp
 AWAITED = 3.0  # seconds in which a server takes a failed learner's last word, if it listens
 
-Gradient = Callable[[Tensor, int, int], tuple[float, Tensor]]
-"""(weights [d], learner, number of its mini-batch) -> (loss, gradient [d])."""
-
 Update = Callable[[Turn, Tensor, list[float], Tensor], Tensor]
 """(clock, sums of gradients [p, d], their losses, notes [e] that came with the last) -> new weights [d]."""
 
@@ -81,36 +78,6 @@ class Connection:
         vector = torch.empty_like(like, device="cpu")
         dist.recv(vector, self.other, group=self.gloo)
         return vector.to(like.device)
-
-
-def train(
-    group: Group,
-    n: int,
-    x0: Tensor,
-    gradient: Gradient,
-    *,
-    optimizer: Optimizer,
-    rate: Callable[[int], float],
-    updates: int,
-) -> Served | int:
-    """Train with ``group.size - 1`` learners; the server returns :class:`Served`, a learner its gradients' number.
-
-    ``n`` is 0 for hardsync. ``x0`` [d] and ``n`` must be the same everywhere. Raises ValueError if they are not or
-    there is no learner, WorkerLost when the job cannot go on.
-    """
-    connections = connect(group, {"n": n, "updates": updates}, x0)
-    learners = len(connections)
-    rudra_protocol.gradients_per_update(learners, n)
-    if group.rank:
-        learner = group.rank - 1
-        server, weights, number = Learner(connections[learner], learner), x0, 0
-        while not server.stopped:
-            loss, grad = gradient(weights, learner, number)
-            number += 1
-            weights = server.exchange(torch.cat([grad, grad.new_tensor([loss])]), weights)
-        return number
-    update = updating(x0, n, learners, optimizer, rate)
-    return Service(connections, n, x0, update, updates).run()
 
 
 def updating(x0: Tensor, n: int, learners: int, optimizer: Optimizer, rate: Callable[[int], float]) -> Update:

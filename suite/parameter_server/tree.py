@@ -179,7 +179,6 @@ class Adv(Base):
                 yield leaf.port.serve(copy)
                 server.read[worker] = leaf.timestamp
                 ledger.pulls += 1
-                ledger.pulled_bytes += size
             ledger.computing += seconds
             ledger.communicating += env.now - began
             ledger.pushes += 1
@@ -261,7 +260,6 @@ class AdvStar(Adv):
                     yield env.timeout(self.swap_seconds)
                 server.read[worker] = self.newest_at[worker]
                 ledger.pulls += 1
-                ledger.pulled_bytes += size
             else:
                 ledger.skipped += 1
             ledger.computing += seconds

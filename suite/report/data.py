@@ -1,16 +1,14 @@
-"""What a figure shows as a table, a row per value: the artifact's frame, what is plotted, or its claims' values."""
+"""Tables of what a figure shows, a row per value: what is plotted, or the values of an artifact's claims."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from suite.claims.board import stand_in, word
 from suite.claims.estimate import Estimate
 from suite.claims.judge import Verdict
-from suite.papers.artifact import Artifact, Evidence, Groups
-from suite.runs.archive import Runs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,19 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMS = ("csv", "parquet")
-
-
-class Drawn(Protocol):
-    """A figure, the runs that it shows, and their profile: "" where it needs none."""
-
-    @property
-    def figure(self) -> Figure: ...
-
-    @property
-    def groups(self) -> Groups: ...
-
-    @property
-    def profile(self) -> str: ...
 
 
 def known(form: str) -> str:
@@ -47,23 +32,6 @@ def encoded(table: pd.DataFrame, form: str) -> bytes:
     buffer = io.BytesIO()
     table.to_parquet(buffer, index=False)
     return buffer.getvalue()
-
-
-def table_of(
-    artifact: Artifact | None, source: Runs, drawn: Drawn | None, judge: Callable[[], Iterable[Verdict]]
-) -> pd.DataFrame | None:
-    """What the artifact's figure ``drawn`` shows (None where it is not drawn): its frame, or what is plotted.
-
-    Where nothing is, as in a diagram, the values of its claims, which ``judge`` gives. None without either.
-    """
-    if artifact is None or drawn is None:
-        return values(judge())
-    if artifact.frame is None:
-        table = plotted(drawn.figure)
-        return table if len(table) else values(judge())
-    return artifact.frame(
-        Evidence(source, drawn.groups, drawn.profile or "smoke")
-    )  # without runs any profile will do
 
 
 def plotted(figure: Figure) -> pd.DataFrame:

@@ -17,19 +17,20 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from suite.claims.estimate import EXACT, GRADES
-from suite.claims.judge import NEEDS, ON_A_CPU, PROFILES
+from suite.claims.judge import NEEDS, ON_A_CPU, PROFILES, Verdict
 from suite.papers.artifact import Artifact, Evidence, FewSeeds, Groups, Missing, Paper, few_seeds
 from suite.papers.catalogue import entries, published, select
 from suite.papers.measurement import Measurement, measure, measure_evidence
 from suite.papers.panel import Panel
 from suite.papers.verdicts import grades, judge_artifacts, scales
 from suite.report import style
-from suite.report.data import encoded, known, table_of
+from suite.report.data import encoded, known, plotted, values
 from suite.runs.archive import Runs
 from suite.runs.files import write_whole
 from suite.runs.store import StoreError, UnusableRun
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
 FORMS = ("svg", "png", "pdf")
@@ -265,6 +266,22 @@ def _lighten(element: ElementTree.Element) -> None:
             element.set(name, _INKS.sub("currentColor", value))
         elif name == "d":
             element.set(name, " ".join(_NUMBER.sub(lambda m: f"{float(m[0]):.2f}", value).split()))
+
+
+def table_of(
+    artifact: Artifact | None, source: Runs, drawn: Drawing | None, judge: Callable[[], Iterable[Verdict]]
+) -> pd.DataFrame | None:
+    """What the artifact's figure ``drawn`` shows (None where it is not drawn): its frame, or what is plotted.
+
+    Where nothing is, as in a diagram, the values of its claims, which ``judge`` gives. None without either.
+    """
+    if artifact is None or drawn is None:
+        return values(judge())
+    if artifact.frame is None:
+        table = plotted(drawn.figure)
+        return table if len(table) else values(judge())
+    # without runs any profile will do
+    return artifact.frame(Evidence(source, drawn.groups, drawn.profile or "smoke"))
 
 
 def draw_selection(

@@ -108,6 +108,12 @@ def markdown(head: Sequence[str], rows: Iterable[Iterable[object]], align: str) 
     return "\n".join([lines[0], f"{rule}|", *lines[1:]])
 
 
+def few(texts: Sequence[str]) -> str:
+    """Values in one line, of many the first four."""
+    shown = ", ".join(texts[:4])
+    return f"{shown}, and {len(texts) - 4} more" if len(texts) > 4 else shown
+
+
 def with_unit(text: str, unit: str) -> str:
     if unit in ("", "1"):  # a number of no dimension
         return text

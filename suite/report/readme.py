@@ -17,7 +17,7 @@ from suite.papers.verdicts import judge_artifacts
 from suite.report import speed
 from suite.report.answers import Answer, answers, beside_claims
 from suite.report.findings import board_of_papers, contradictions, every_id, findings, findings_told
-from suite.report.numerals import markdown, ours, printed
+from suite.report.numerals import few, markdown, ours, printed
 from suite.runs.archive import Runs
 from suite.runs.environment import ROOT
 
@@ -151,12 +151,6 @@ def _sentence(verdict: Verdict) -> str:
         f"ours: {few(ours(measured, claim))} ({rests}{repetitions})."
     )
     return f"{text} {verdict.why[:1].upper()}{verdict.why[1:].rstrip('.')}." if claim.finding else text
-
-
-def few(texts: Sequence[str]) -> str:
-    """Values in one line, of many the first four."""
-    shown = ", ".join(texts[:4])
-    return f"{shown}, and {len(texts) - 4} more" if len(texts) > 4 else shown
 
 
 def rewritten(text: str, name: str, block: str) -> str:

@@ -8,74 +8,18 @@ matplotlib.
 
 from __future__ import annotations
 
-import json
-import math
 import re
 import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from suite.report.numerals import markdown
 from suite.runs.environment import ROOT
+from suite.speed.baselines import read
 
-FORMAT = 1
 RESULTS = ROOT / "benchmarks" / "results"  # one document per machine class and torch
-WORKLOAD_KEYS = ("family", "unit", "examples", "flops", "bytes", "sides", "ratio")
-
-
-class DocumentError(ValueError):
-    """A file that is no benchmark document."""
-
-
-def check(document: Any, name: str = "the document") -> dict[str, Any]:
-    """The document itself. Raises DocumentError naming the first thing that is missing or impossible."""
-    wrong = next(_faults(document), None)
-    if wrong:
-        raise DocumentError(f"{name} is no benchmark document of format {FORMAT}: {wrong}")
-    return document
-
-
-def _faults(document: Any) -> Iterator[str]:
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        yield f"its format is {document.get('format') if isinstance(document, dict) else 'no object'}"
-        return
-    for key in ("machine", "versions", "started", "ended", "floors", "workloads"):
-        if not isinstance(document.get(key), dict):
-            yield f"{key} is missing"
-            return
-    if not document["machine"].get("class"):
-        yield "machine.class is missing"
-    for name, workload in document["workloads"].items():
-        for key in WORKLOAD_KEYS:
-            if key not in workload:
-                yield f"workload {name!r} lacks {key}"
-                return
-        counts = set()
-        for side, timed in workload["sides"].items():
-            if "not_available" in timed:
-                continue
-            seconds, processor = timed.get("seconds"), timed.get("processor")
-            if not seconds or not all(isinstance(s, float | int) and 0 < s < math.inf for s in seconds):
-                yield f"{name!r}, {side!r}: seconds must be positive numbers, one for each round"
-                return
-            if processor is not None and len(processor) != len(seconds):
-                yield f"{name!r}, {side!r}: {len(processor)} processor samples beside {len(seconds)} of wall time"
-            if not isinstance(timed.get("threads"), int):
-                yield f"{name!r}, {side!r}: threads is missing"
-            counts.add(len(seconds))
-        if len(counts) > 1:
-            yield f"the sides of {name!r} have {sorted(counts)} samples; rounds are made by all sides"
-
-
-def read(path: Path) -> dict[str, Any]:
-    """A checked document. Raises DocumentError."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DocumentError(f"{path} cannot be read: {error}") from error
-    return check(found, str(path))
 
 
 def committed(folder: Path = RESULTS) -> list[dict[str, Any]]:
@@ -124,8 +68,7 @@ def ratio(workload: Mapping[str, Any]) -> dict[str, Any] | None:
     return {"rival": rival, "ours": mine, "median": middle, "quartiles": [low, high]}
 
 
-SLOWER = re.compile(r"when warmed up ([\d.]+) times as long as the fastest \w+; not timed further$")
-SLOWER_SECONDS = re.compile(r"([\d.]+) s an update when warmed up; the fastest of its kind takes ([\d.]+) s$")
+SLOWER = re.compile(r"([\d.]+) s an update when warmed up; the fastest of its kind takes ([\d.]+) s$")
 
 
 def untimed(workload: Mapping[str, Any]) -> dict[str, str]:
@@ -161,11 +104,8 @@ def absent(workload: Mapping[str, Any], known: Sequence[str]) -> str:
 
 def _slower(why: str) -> float | None:
     """How many times as long as the fastest of its kind, of a form that was left for that."""
-    if found := SLOWER.match(why):
-        return float(found[1])
-    if found := SLOWER_SECONDS.match(why):
-        return float(found[1]) / float(found[2])
-    return None
+    found = SLOWER.match(why)
+    return float(found[1]) / float(found[2]) if found else None
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ series lie; not pixels, which fonts and versions of matplotlib change.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -103,7 +102,11 @@ def printed_values(axes: Any) -> int:
             np.size(cloud.get_facecolor()) == 0 or "printed" in str(cloud.get_label())
         ):
             count += len(np.asarray(cloud.get_offsets()))
-    count += sum(len(group) for group in axes.containers if isinstance(group, Container) and _says(group, "printed"))
+    count += sum(
+        len(group)
+        for group in axes.containers
+        if isinstance(group, Container) and "printed" in str(group.get_label())
+    )
     said = [text.get_text() for text in axes.texts] + [axes.get_title(loc="left")]
     return count + sum("printed" in text for text in said)
 
@@ -149,46 +152,26 @@ def place(text: Text) -> Structure:
     return {name: _rounded(float(at)) for name, at in numbers.items() if not isinstance(at, str)}
 
 
-def _says(thing: Any, word: str) -> bool:
-    return word in str(thing.get_label())
+def differences(accepted: Any, seen: Any) -> Iterator[str]:
+    """What was lost, what came and what changed, a line each, by its place such as ``panels 2, legend 1``."""
+    before, now = dict(_leaves(accepted)), dict(_leaves(seen))
+    for place in {**before, **now}:
+        a, b = before.get(place), now.get(place)
+        near = OF_VALUES if ", values" in place else OF_LIMITS
+        if a != b and not (isinstance(a, float) and isinstance(b, float) and _near(a, b, near)):
+            yield f"{place}: {a!r} became {b!r}"
 
 
-def differences(accepted: Any, seen: Any, where: str = "") -> Iterator[str]:
-    """What was lost, what came and what changed, a line each, by its place such as ``panels 2, legend``."""
-    if isinstance(accepted, dict) and isinstance(seen, dict):
-        for name in dict.fromkeys([*accepted, *seen]):
-            here = f"{where}, {name}" if where else name
-            if name not in seen:
-                yield f"{here}: lost {accepted[name]!r}"
-            elif name not in accepted:
-                yield f"{here}: new {seen[name]!r}"
-            elif isinstance(accepted[name], float) and isinstance(seen[name], float):
-                if not _near(accepted[name], seen[name], OF_VALUES if ", values" in where else OF_LIMITS):
-                    yield f"{here}: {accepted[name]:g} became {seen[name]:g}"
-            else:
-                yield from differences(accepted[name], seen[name], here)
-    elif isinstance(accepted, list) and isinstance(seen, list):
-        yield from _differences_of_lists(accepted, seen, where)
-    elif accepted != seen:
-        yield f"{where}: {accepted!r} became {seen!r}"
-
-
-def _differences_of_lists(accepted: list[Any], seen: list[Any], where: str) -> Iterator[str]:
-    if all(isinstance(item, str) for item in (*accepted, *seen)):
-        lost, new = ([item for item in a if item not in b] for a, b in ((accepted, seen), (seen, accepted)))
-        for word, items in (("lost", lost), ("new", new)):
-            if items:
-                yield f"{where}: {word} {', '.join(map(repr, items))}"
-        if not lost and not new and accepted != seen:
-            counts = Counter(seen)
-            counts.subtract(accepted)
-            more = ", ".join(f"{count:+d} {item!r}" for item, count in counts.items() if count)
-            yield f"{where}: {more or 'in another order'}"
-        return
-    if len(accepted) != len(seen):
-        yield f"{where}: {len(accepted)} became {len(seen)}"
-    for place, (a, b) in enumerate(zip(accepted, seen, strict=False), 1):
-        yield from differences(a, b, f"{where} {place}")
+def _leaves(value: Any, where: str = "") -> Iterator[tuple[str, Any]]:
+    """Every text and number of a structure with its place; those of a list are counted from 1."""
+    if isinstance(value, dict):
+        for name, each in value.items():
+            yield from _leaves(each, f"{where}, {name}" if where else name)
+    elif isinstance(value, list):
+        for number, each in enumerate(value, 1):
+            yield from _leaves(each, f"{where} {number}")
+    else:
+        yield where, value
 
 
 def _near(a: float, b: float, digits: int) -> bool:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from statistics import NormalDist
 from typing import Any
 
-from suite.claims.judge import PROFILES, Verdict
-from suite.claims.power import power
+from suite.claims.estimate import Estimate
+from suite.claims.judge import PROFILES, Claim, Verdict
 from suite.papers.artifact import Artifact
 from suite.papers.panel import Panel
 from suite.papers.register import last_line
@@ -17,6 +19,7 @@ from suite.report.provenance import day_of, origin, revision_of
 from suite.runs.archive import Runs
 from suite.runs.store import Run
 
+CAUGHT = 0.8  # share of departures that a rule's power speaks of
 FEW = 4  # names that are written out
 METHODS = re.compile(r"\b(?:ea-sgd|s-sgd|isgd|sgd|agd|sma)\b")  # written in capitals where a group is named so
 
@@ -46,6 +49,24 @@ def reasons(verdict: Verdict, artifact: Artifact | None) -> Iterator[tuple[str, 
         yield "measure", f"{measure.__module__}:{measure.__qualname__.partition('.<locals>')[0]}"
     if measured is not None:
         yield "power", f"catches a departure of {departures(power(rule, measured), rule.unit)} four times in five"
+
+
+def power(claim: Claim, ours: Estimate) -> tuple[float, ...]:
+    """For each value, the smallest departure from the rule that it would catch four times in five.
+
+    In the value's unit: how far beyond what the claim prints the truth must lie for the whole interval to fall
+    outside the tolerance with probability ``CAUGHT``, if measurements scatter as the interval at hand says (normal,
+    95%). Infinite where the interval is; the tolerance itself where it has no width.
+    """
+    reach = NormalDist().inv_cdf(CAUGHT)
+    tolerances: Iterable[float] = claim.tolerances(len(ours.values)) if claim.rule in ("within", "bound") else (0.0,)
+    given = list(tolerances)
+    given += [given[-1]] * (len(ours.values) - len(given))
+    departures = []
+    for (_, low, high), allowed in zip(ours.spans, given, strict=False):
+        half = (high - low) / 2
+        departures.append(allowed + half + reach * half / 1.96 if math.isfinite(half) else math.inf)
+    return tuple(departures)
 
 
 def function_of(function: Any) -> Any:

@@ -13,13 +13,11 @@ from pathlib import Path
 from suite.experiment import CHECKPOINT_SECONDS, Context, Experiment, OutOfTime
 from suite.interruption import asked_to_stop, deferred
 from suite.runner.autotune import decide
-from suite.runner.cpu_time import Meter, charged_seconds
 from suite.runner.determinism import same_bits
 from suite.runner.gc_tuning import spare_imports
-from suite.runner.packing import Pack, packs
+from suite.runner.packing import NOT_BEGUN, Pack, RunReport, packs
 from suite.runner.resumption import open_folder, with_build
-from suite.runner.run_report import NOT_BEGUN, RunReport
-from suite.runner.status_file import present
+from suite.runner.status_file import Meter, charged_seconds, present
 from suite.runner.timing import until
 from suite.runs import environment, source
 from suite.runs.lease import Lease

@@ -26,7 +26,18 @@ if TYPE_CHECKING:
     from suite.training.gradients.vectorised import Vectorised
     from suite.training.loop import TrainingRun
 
+NOT_BEGUN = "not begun"  # status of a run that is late before anything of it was computed
 WIDEST = 16  # runs in a pack: memory grows with it, and so does what a dead worker takes along
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """What became of one run: stored, there already, busy elsewhere, out of time, or failed with a reason."""
+
+    spec: RunSpec
+    state: str  # "stored", "present", "busy", "late", "failed"
+    status: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from suite.runner.cpu_time import charged_seconds
-from suite.runner.status_file import note_in
+from suite.runner.status_file import charged_seconds, note_in
 from suite.runs.files import sync_folder, write_whole
 from suite.runs.lease import Lease
 from suite.runs.notes import read_note

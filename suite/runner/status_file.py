@@ -1,4 +1,4 @@
-"""What runs under way say of themselves: where, since when, how far; written beside their checkpoints.
+"""What runs under way say of themselves: where, since when, how far, at what cost; beside their checkpoints.
 
 ``status`` reads these notes and never touches a claim, so that looking cannot get in a worker's way.
 """
@@ -10,7 +10,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from suite.runs.files import write_whole
 from suite.runs.notes import NUMBER, Fields, read_note
 
 NOTE = "progress.json"
+CPU_TIME_FILE = "spent.json"  # processor seconds over every session that worked on a run
 FIELDS: Fields = {"host": str, "pid": int, "job": str, "since": NUMBER, "fraction": NUMBER}
 PERIOD = 5.0  # seconds between two signs of life
 PIDS = 2**31  # no system numbers its processes further
@@ -64,3 +65,36 @@ def at_work(note: Mapping[str, Any], now: float) -> bool:
     if note.get("left") or now - note["seen"] >= SILENT:
         return False
     return note.get("host") != platform.node() or psutil.pid_exists(note["pid"])
+
+
+def processor_seconds() -> float:
+    """Of this process, all its threads, and the processes that it has waited for."""
+    return sum(os.times()[:4])
+
+
+def charged_seconds(folder: Path) -> float:
+    """Processor seconds charged to the run in ``folder``; none where nothing readable says so."""
+    with contextlib.suppress(OSError):
+        if note := read_note(folder / CPU_TIME_FILE, {"processor_seconds": NUMBER}):
+            return float(note["processor_seconds"])
+    return 0.0
+
+
+def charge(folders: Sequence[Path], seconds: float) -> None:
+    """Add to each run its share of what was spent on all of them together; where that fails, the run goes on."""
+    for folder in folders:
+        total = charged_seconds(folder) + seconds / len(folders)
+        with contextlib.suppress(OSError):
+            write_whole(folder / CPU_TIME_FILE, json.dumps({"processor_seconds": total}).encode())
+
+
+class Meter:
+    """Charges what was spent since it was made or last read. What a kill interrupts is lost."""
+
+    def __init__(self) -> None:
+        self.read = processor_seconds()
+
+    def charge(self, folders: Sequence[Path]) -> None:
+        """To each of these runs its share."""
+        before, self.read = self.read, processor_seconds()
+        charge(folders, self.read - before)

@@ -19,8 +19,7 @@ from types import TracebackType
 from typing import Protocol
 
 from suite import interruption
-from suite.runner.packing import Pack
-from suite.runner.run_report import RunReport
+from suite.runner.packing import Pack, RunReport
 
 LOOK = 1.0  # seconds between two looks at whether a silent worker still lives
 NO_MEMORY = "OutOfMemoryError"  # how torch calls it that a device has none left

@@ -1,8 +1,8 @@
 """The state of the machine beside a timing: GPU clocks, power, temperature, throttling, memory; CPU and load.
 
-    with watch("cuda") as seen:
+    with Watch("cuda") as watch:
         ...what is timed...
-    seen["gpu"]["clock_mhz"]  # {"low": ..., "median": ..., "high": ...}
+    watch.seen()["gpu"]["clock_mhz"]  # {"low": ..., "median": ..., "high": ...}
 
 A thread looks every ``PERIOD`` seconds, and once at each end. What cannot be read is left out, and without a GPU
 ``gpu`` is empty and ``gpu_absent`` says why. Nothing here imports torch.
@@ -14,8 +14,8 @@ import os
 import statistics
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
 from typing import Any
 
 from suite.runs.background import every
@@ -183,18 +183,3 @@ def _summary(looks: list[Mapping[str, float | frozenset[str]]]) -> dict[str, Any
             numbers = [value for value in values if not isinstance(value, frozenset)]
             found[reading] = {"low": min(numbers), "median": statistics.median(numbers), "high": max(numbers)}
     return found
-
-
-@contextmanager
-def watch(device: str = "cpu", period: float = PERIOD, nvml: Any = None) -> Iterator[dict[str, Any]]:
-    """Watch the machine while the block runs; the dictionary it gives is filled when the block ends.
-
-    ``cpu`` and ``gpu`` map each reading to its low, median and high; ``throttled`` lists reasons. Off CUDA, or
-    where the card cannot be read, ``gpu`` is ``{}`` and ``gpu_absent`` the reason.
-    """
-    found: dict[str, Any] = {}
-    with Watch(device, period, nvml) as watching:
-        try:
-            yield found
-        finally:
-            found.update(watching.seen())

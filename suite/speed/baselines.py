@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from suite.runs.environment import ROOT
+from suite.runs.files import write_whole
 
 # One folder per machine class; a runner keeps its own outside of the checkout, which is laid anew for each job
 FOLDER = Path(os.environ.get("SGD_SUITE_BASELINES") or ROOT / "ci" / "baselines")
@@ -40,27 +41,30 @@ def read(path: Path) -> dict[str, Any]:
         raise GateError(f"{path} cannot be read: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
         raise GateError(f"{path} cannot be read as a benchmark document: {error}") from error
-    if not isinstance(document, dict) or document.get("format") != FORMAT or "workloads" not in document:
-        raise GateError(f"{path} is no benchmark document of format {FORMAT}; make one with `nox -s benchmark`")
-    machine = document.get("machine")
-    if not isinstance(machine, dict) or not machine.get("class"):
-        raise GateError(f"{path} does not say of which machine class it is; measure again with `nox -s benchmark`")
+    return check(document, str(path))
+
+
+def check(document: Any, name: str) -> dict[str, Any]:
+    """The document itself. Raises GateError naming the first thing that is not as it must be."""
     if wrong := _defect(document):
-        raise GateError(f"{path} cannot be used: {wrong}; measure again with `nox -s benchmark`")
-    return document
+        raise GateError(f"{name} cannot be used: {wrong}; make another with `nox -s benchmark`")
+    return dict(document)
 
 
-def _defect(document: Mapping[str, Any]) -> str:
+def _defect(document: Any) -> str:
     """What, of that which is used of a document, is not as it must be; or nothing."""
-    machine_class, versions = document["machine"]["class"], document.get("versions", {})
-    if not isinstance(machine_class, str) or not re.fullmatch(r"\w[\w.-]*", machine_class):
-        return f"the machine class {machine_class!r} is no name of a folder"
-    if not isinstance(versions, dict) or not all(isinstance(version, str) for version in versions.values()):
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        return f"it is no benchmark document of format {FORMAT}"
+    parts: Any = document.get("machine"), document.get("versions", {}), document.get("workloads")
+    if not all(isinstance(part, dict) for part in parts):
+        return "machine, versions and workloads are mappings by name"
+    machine, versions, workloads = parts
+    if not isinstance(machine.get("class"), str) or not re.fullmatch(r"\w[\w.-]*", machine["class"]):
+        return f"the machine class {machine.get('class')!r} is no name of a folder"
+    if not all(isinstance(version, str) for version in versions.values()):
         return "versions are texts by the name of a package"
-    if not isinstance(document["workloads"], dict):
-        return "workloads are a mapping by name"
     kind = _odd_sessions if "sessions" in document else _odd_sides
-    for name, workload in document["workloads"].items():
+    for name, workload in workloads.items():
         if not isinstance(workload, dict) or (wrong := kind(workload)):
             return f"workload {name!r} {wrong if isinstance(workload, dict) else 'is no mapping'}"
     return ""
@@ -77,15 +81,13 @@ def _odd_sessions(workload: Mapping[str, Any]) -> str:
 
 
 def _odd_sides(workload: Mapping[str, Any]) -> str:
-    """What is wrong with a workload of a benchmark document: of the sides that the gate reads."""
+    """What is wrong with a workload of a benchmark document."""
     sides = workload.get("sides")
     if not isinstance(sides, dict) or not all(isinstance(side, dict) for side in sides.values()):
         return "has no sides"
-    read = [sides[name] for name in (OURS, *RIVALS) if name in sides]
-    for key in CLOCKS.values():
-        timed = [side[key] for side in read if side.get(key)]
-        if not all(_numbers(values, least=1 / LARGEST) for values in timed) or len({len(v) for v in timed}) > 1:
-            return f"has {key} that are no equally long lists of positive numbers"
+    timed = [side[key] for side in sides.values() for key in CLOCKS.values() if side.get(key) is not None]
+    if not all(_numbers(values, least=1 / LARGEST) for values in timed) or len(set(map(len, timed))) > 1:
+        return "has samples that are no equally long lists of positive numbers"
     return ""
 
 
@@ -156,15 +158,12 @@ def others(known: Mapping[str, Any], measured: Sequence[Mapping[str, Any]]) -> d
     return {**known, "workloads": {name: row for name, row in known["workloads"].items() if name not in again}}
 
 
-def accept(documents: Sequence[Mapping[str, Any]], folder: Path) -> Path:
-    """Write the baseline of the documents' machine class below ``folder``; returns its path."""
-    made = baseline(documents)
-    path = place(folder, made["machine"]["class"])
+def write(path: Path, made: Mapping[str, Any]) -> None:
+    """Write a baseline, a line for each workload."""
     path.parent.mkdir(parents=True, exist_ok=True)
     head = json.dumps({name: value for name, value in made.items() if name != "workloads"}, indent=1)[:-2]
     rows = ",\n".join(f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in sorted(made["workloads"].items()))
-    path.write_text(f'{head},\n "workloads": {{\n{rows}\n }}\n}}\n', encoding="utf-8")
-    return path
+    write_whole(path, f'{head},\n "workloads": {{\n{rows}\n }}\n}}\n'.encode())
 
 
 def place(folder: Path, machine_class: str) -> Path:

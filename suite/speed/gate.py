@@ -9,6 +9,10 @@ further apart than that. It is tested by ranks (``suite.speed.rank_shift``) with
 of ``ALARM``, the probability of any false alarm, is spent on the thresholds and half on the tests. For each row the
 gate says which slowdown it would have found with probability ``POWER``; where that is above ``TARGET`` on every
 clock, its silence means nothing and it asks for more rounds.
+
+A slowdown of two per cent a week is never a regression: each step stays below ``FLOOR``, and each is accepted. So
+beside the baseline lies the *level*: of each workload the fastest baseline that was ever accepted, until somebody
+takes the present one as wanted. The same test against the level finds what has crept in.
 """
 
 from __future__ import annotations
@@ -16,10 +20,11 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from suite.claims.intervals import holm
-from suite.speed.baselines import GateError, Sessions
+from suite.speed.baselines import GateError, Sessions, baseline, place, read, write
 
 FLOOR = 0.05  # slowdowns below this are nobody's regression
 ALARM = 0.01  # probability of a false alarm, all rows together
@@ -27,6 +32,7 @@ POWER = 0.9
 TARGET = 0.2  # the slowdown that must be found
 ENOUGH = 5  # sessions from which their own spread makes the threshold
 MOST_ROUNDS = 400
+LEVEL = "level.json"  # beside the baseline
 
 
 def compare(base: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,12 +60,8 @@ def compare(base: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "machine_class": ours,
         "rows": rows,
-        "regressions": [
-            f"{r['workload']}: {r['change']:+.1%} by {r['clock']} time, at least {r['low']:+.1%} "
-            f"(threshold {r['threshold']:.1%}, p = {r['p']:.1e})"
-            for r in rows
-            if r["slower"]
-        ],
+        "regressions": [_slowdown(row) for row in rows if row["slower"]],
+        "creeping": [],
         "undecided": {name: _advice([row for row in rows if row["workload"] == name]) for name in sorted(blind)},
         "missing": sorted(set(base["workloads"]) - {row["workload"] for row in rows}),
         "without_baseline": sorted(set(new["workloads"]) - {row["workload"] for row in rows}),
@@ -69,6 +71,47 @@ def compare(base: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
             if base.get("versions", {}).get(package) != version
         },
     }
+
+
+def _slowdown(row: Mapping[str, Any]) -> str:
+    return (
+        f"{row['workload']}: {row['change']:+.1%} by {row['clock']} time, at least {row['low']:+.1%} "
+        f"(threshold {row['threshold']:.1%}, p = {row['p']:.1e})"
+    )
+
+
+def level(folder: Path, new: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The level of a machine class, or its baseline that has none yet; None where other versions made it."""
+    path = place(folder, new["machine"]["class"])
+    found = next((each for each in (path.with_name(LEVEL), path) if each.exists()), None)
+    known = read(found) if found else None
+    return known if known and known.get("versions") == new["versions"] else None
+
+
+def accept(documents: Sequence[Mapping[str, Any]], folder: Path, *, anew: bool = False) -> Path:
+    """Write the baseline of a machine class and its level below ``folder``; returns the path of the baseline.
+
+    ``anew`` takes the present level as wanted.
+    """
+    made = baseline(documents)
+    path = place(folder, made["machine"]["class"])
+    known = None if anew else level(folder, made)
+    fastest = dict(made["workloads"])
+    if known:
+        gained = {row["workload"] for row in compare(known, made)["rows"] if row["faster"]}
+        fastest |= {name: row for name, row in known["workloads"].items() if name not in gained}
+    write(path, made)
+    write(path.with_name(LEVEL), {**made, "workloads": fastest})
+    return path
+
+
+def judged(base: Mapping[str, Any], new: Mapping[str, Any], folder: Path | None) -> dict[str, Any]:
+    """``compare`` with a baseline, and as ``creeping`` what is slower than the level of ``folder`` alone."""
+    found = compare(base, new)
+    known, seen = folder and level(folder, new), {row["workload"] for row in found["rows"] if row["slower"]}
+    crept = compare(known, new)["rows"] if known else []
+    found["creeping"] = [_slowdown(row) for row in crept if row["slower"] and row["workload"] not in seen]
+    return found
 
 
 def alarms(pairs: Sequence[tuple[Sessions, Sessions]]) -> list[bool]:
@@ -178,12 +221,12 @@ def lines(found: Mapping[str, Any]) -> Iterable[str]:
         yield f"UNDECIDED {name}: a slowdown of {TARGET:.0%} could go unseen; {advice}"
     for line in found["regressions"]:
         yield f"REGRESSION {line}"
-    for line in found.get("creeping", ()):
+    for line in found["creeping"]:
         yield f"CREEPING {line}"
 
 
 def exit_code(found: Mapping[str, Any]) -> int:
     """1 for a regression, at once or crept up; 3 when none is to be seen but one could hide; 0 when all is well."""
-    if found["regressions"] or found.get("creeping"):
+    if found["regressions"] or found["creeping"]:
         return 1
     return 3 if found["undecided"] or found["missing"] else 0

@@ -12,8 +12,7 @@ from torch import Tensor
 from suite.models import build, initialise
 from suite.papers.catalogue import experiment
 from suite.runner.execute import RunnerConfig, execute_pack
-from suite.runner.packing import Pack
-from suite.runner.run_report import RunReport
+from suite.runner.packing import Pack, RunReport
 from suite.runs.store import Run, Store
 from suite.spec import RunSpec
 from suite.training.flat import FlatModule

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from suite.runner.packing import Pack
-from suite.runner.run_report import RunReport
+from suite.runner.packing import Pack, RunReport
 from suite.runner.workers import WorkerPool
 from suite.spec import RunSpec
 

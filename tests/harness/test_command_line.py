@@ -45,7 +45,6 @@ MISTAKES = {
     "compare nothing": (["compare", "absent", "blocked"], "no store at absent"),
     "unwritable junit": (["check", "toy/fig2", "--junit", "blocked/f.xml"], "Not a directory"),
     "folder for junit": (["check", "toy/fig2", "--junit", "."], "could not write .: it is a folder; name a file"),
-    "unwritable history": (["gate", "--history", "blocked/h.svg"], "could not write blocked: Not a directory"),
     "unwritable paper": (["new-paper", "foo", "--into", "blocked/p"], "could not write blocked/p: Not a directory"),
     "untestable store": (["doctor", "--store", "blocked/s"], "could not write blocked/s: Not a directory"),
     "unknown data set": (["data", "verify", "mnits"], "sgd-suite: no data set is called 'mnits'"),

@@ -14,10 +14,10 @@ import toy
 
 from suite.experiment import Context
 from suite.papers.catalogue import experiment
-from suite.runner import cpu_time
+from suite.runner import status_file
 from suite.runner.cost import TRAIN
 from suite.runner.execute import RunnerConfig, execute, execute_all
-from suite.runner.run_report import NOT_BEGUN
+from suite.runner.packing import NOT_BEGUN
 from suite.runner.timing import alternating
 from suite.runs import source
 from suite.runs import store as store_module
@@ -103,7 +103,7 @@ def test_a_run_that_another_holds_is_left_alone(around: RunnerConfig, counted):
 def test_processor_seconds_of_all_sessions_are_counted(around: RunnerConfig, monkeypatch: pytest.MonkeyPatch):
     """By a processor on which 10 seconds pass between two looks: a body that is interrupted, then one that ends."""
     looks = itertools.count(step=10.0)
-    monkeypatch.setattr(cpu_time, "processor_seconds", lambda: next(looks))
+    monkeypatch.setattr(status_file, "processor_seconds", lambda: next(looks))
     spec = draw(does="late")
     assert execute(spec, experiment, replace(around, deadline=time.monotonic() + 60)).state == "late"
     assert execute(spec, experiment, around).state == "stored"
@@ -116,12 +116,12 @@ def test_runs_of_a_pack_share_what_was_spent_on_all(tmp_path: Path):
     folders = [tmp_path / name for name in ("a", "b")]
     for folder in folders:
         folder.mkdir()
-    cpu_time.charge(folders, 6.0)
-    cpu_time.charge(folders[:1], 1.0)
-    assert [cpu_time.charged_seconds(folder) for folder in folders] == [4.0, 3.0]
-    (folders[0] / cpu_time.CPU_TIME_FILE).write_text("{")
-    cpu_time.charge([folders[0], tmp_path / "gone"], 1.0)
-    assert [cpu_time.charged_seconds(folder) for folder in (*folders, tmp_path / "gone")] == [0.5, 3.0, 0.0]
+    status_file.charge(folders, 6.0)
+    status_file.charge(folders[:1], 1.0)
+    assert [status_file.charged_seconds(folder) for folder in folders] == [4.0, 3.0]
+    (folders[0] / status_file.CPU_TIME_FILE).write_text("{")
+    status_file.charge([folders[0], tmp_path / "gone"], 1.0)
+    assert [status_file.charged_seconds(folder) for folder in (*folders, tmp_path / "gone")] == [0.5, 3.0, 0.0]
 
 
 def test_out_of_time_is_no_failure(around: RunnerConfig, counted):

@@ -9,10 +9,9 @@ import pytest
 
 from suite.experiment import Experiment
 from suite.papers.catalogue import experiment
-from suite.runner import cpu_time
+from suite.runner import status_file
 from suite.runner.execute import RunnerConfig, execute, execute_all, execute_pack
-from suite.runner.packing import Pack
-from suite.runner.run_report import RunReport
+from suite.runner.packing import Pack, RunReport
 from suite.runs.store import Outcome, Store
 from suite.spec import RunSpec
 
@@ -98,16 +97,16 @@ def test_runs_that_share_their_steps_share_what_was_spent_until_each_ended(
 ):
     """On a processor on which 6 seconds pass between two looks; what is left when all fail was spent on those."""
     looks = iter(range(0, 600, 6))
-    monkeypatch.setattr(cpu_time, "processor_seconds", lambda: next(looks))
+    monkeypatch.setattr(status_file, "processor_seconds", lambda: next(looks))
     charged: dict[str, float] = {}
-    charge = cpu_time.charge
+    charge = status_file.charge
 
     def noted(folders, seconds):
         charge(folders, seconds)
         for folder in folders:
             charged[folder.parent.name] = charged.get(folder.parent.name, 0.0) + seconds / len(folders)
 
-    monkeypatch.setattr(cpu_time, "charge", noted)
+    monkeypatch.setattr(status_file, "charge", noted)
 
     def together(pairs):
         for place in (1, 0, 2)[:fails_after]:

@@ -11,8 +11,7 @@ import pytest
 
 from suite import interruption
 from suite.runner import workers
-from suite.runner.packing import Pack
-from suite.runner.run_report import RunReport
+from suite.runner.packing import Pack, RunReport
 from suite.runner.workers import Worker, WorkerPool, work
 from suite.spec import RunSpec
 

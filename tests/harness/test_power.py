@@ -9,7 +9,7 @@ from estimates import interval
 
 from suite.claims.estimate import exact
 from suite.claims.judge import Claim
-from suite.claims.power import power
+from suite.report.verdict_details import power
 
 NORMAL = 0.8416212335729143  # below which a standard normal number lies four times in five
 

@@ -131,14 +131,6 @@ def test_a_sixth_paper_passes_its_tests_goes_through_every_command_and_nothing_h
     assert contents() == before
 
 
-def test_the_example_is_what_the_command_makes() -> None:
-    """`sgd-suite new-paper lookahead --into examples/own_paper` into an empty folder makes it anew."""
-    folder = ROOT / "examples" / "own_paper"
-    kept = [path for path in folder.rglob("*") if path.is_file() and not {"__pycache__"} & set(path.parts)]
-    found = {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in kept}
-    assert found == files(NAME)
-
-
 def test_what_a_paper_of_ones_own_imports_is_listed_as_what_it_may_import() -> None:
     """What ``new-paper`` writes, and docs/adding-a-paper.md shows, stands in docs/api by module and name."""
     shown = (ROOT / "docs" / "adding-a-paper.md").read_text(encoding="utf-8")

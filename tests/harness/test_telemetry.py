@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from suite.runs.telemetry import Absent, Gpu, Host, Watch, watch
+from suite.runs.telemetry import Absent, Gpu, Host, Watch
 
 
 class NVMLError(Exception):
@@ -73,8 +73,8 @@ def test_a_card_is_read_at_both_ends_and_in_between():
 
 @pytest.mark.parametrize("broken", ["nvmlInit", "nvmlDeviceGetHandleByIndex"])
 def test_without_a_card_the_reason_is_given(broken: str):
-    with watch("cuda", nvml=Card(broken=broken)) as seen:
-        pass
+    with Watch("cuda", nvml=Card(broken=broken)) as watching:
+        seen = watching.seen()
     assert seen["gpu"] == {}
     assert seen["gpu_absent"] == "NVML: Not Supported"
     assert seen["cpu"]["looks"] == 2
@@ -102,8 +102,8 @@ def test_all_reasons_for_which_a_card_was_held_back_are_named_in_order(monkeypat
     for place, name in enumerate(names):
         setattr(card, f"nvmlClocksThrottleReason{name}", 16 << place)
     monkeypatch.setattr(card, "nvmlDeviceGetCurrentClocksThrottleReasons", lambda handle: 0xFFF, raising=False)
-    with watch("cuda", nvml=card) as seen:
-        pass
+    with Watch("cuda", nvml=card) as watching:
+        seen = watching.seen()
     assert seen["gpu"]["throttled"] == sorted([*names, "SwPowerCap", "HwSlowdown"])
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from reference_impls import rudra_protocol
 from suite.communication.group import Group, WorkerLost
-from suite.parameter_server import tree_processes
-from suite.parameter_server.processes import Served, train
+from suite.parameter_server import processes, tree_processes
+from suite.parameter_server.processes import Served
 from suite.parameter_server.statistics import Observed
 from suite.parameter_server.tree_messages import TrainingJob
 from suite.training.optimizers import CaffeSGD
@@ -39,6 +41,32 @@ def gradient(x: Tensor, learner: int, number: int) -> tuple[float, Tensor]:
 
 def start() -> Tensor:
     return torch.ones(DIMENSIONS, dtype=torch.float64)
+
+
+def train(
+    group: Group,
+    n: int,
+    x0: Tensor,
+    gradient: Callable[[Tensor, int, int], tuple[float, Tensor]],
+    *,
+    optimizer: CaffeSGD,
+    rate: Callable[[int], float],
+    updates: int,
+) -> Served | int:
+    """Train with ``group.size - 1`` learners; the server returns what it served, a learner its gradients' number."""
+    connections = processes.connect(group, {"n": n, "updates": updates}, x0)
+    learners = len(connections)
+    rudra_protocol.gradients_per_update(learners, n)
+    if group.rank:
+        learner = group.rank - 1
+        server, weights, number = processes.Learner(connections[learner], learner), x0, 0
+        while not server.stopped:
+            loss, grad = gradient(weights, learner, number)
+            number += 1
+            weights = server.exchange(torch.cat([grad, grad.new_tensor([loss])]), weights)
+        return number
+    update = processes.updating(x0, n, learners, optimizer, rate)
+    return processes.Service(connections, n, x0, update, updates).run()
 
 
 def plain(served: Served | int) -> Any:

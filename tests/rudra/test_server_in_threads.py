@@ -16,7 +16,7 @@ from torch import Tensor
 from reference_impls.contract import Turn
 from suite.communication.group import WorkerLost
 from suite.parameter_server import processes
-from suite.parameter_server.processes import FAIL, INQUIRE, LEAVE, PULL, PUSH, STOP, Learner, Service, train
+from suite.parameter_server.processes import FAIL, INQUIRE, LEAVE, PULL, PUSH, STOP, Learner, Service
 from suite.training.optimizers import CaffeSGD
 
 
@@ -62,7 +62,7 @@ def test_a_job_has_the_values_of_its_recorded_clocks(learners: int, n: int, monk
     def job(rank: int) -> Any:
         group = SimpleNamespace(rank=rank, size=learners + 1)
         options = {"optimizer": CaffeSGD(bodies.MOMENTUM), "rate": rate, "updates": 12}
-        return train(group, n, bodies.start(), bodies.gradient, **options)
+        return bodies.train(group, n, bodies.start(), bodies.gradient, **options)
 
     with ThreadPoolExecutor(learners + 1) as threads:
         served, *pushed = threads.map(job, range(learners + 1))
@@ -84,7 +84,7 @@ def test_more_groups_than_learners_are_refused_by_every_process(rank: int, monke
     monkeypatch.setattr(processes, "connect", lambda group, facts, x0: [None, None])
     options = {"optimizer": CaffeSGD(), "rate": rate, "updates": 3}
     with pytest.raises(ValueError, match="n=3 with 2 learners"):
-        train(SimpleNamespace(rank=rank, size=3), 3, bodies.start(), bodies.gradient, **options)
+        bodies.train(SimpleNamespace(rank=rank, size=3), 3, bodies.start(), bodies.gradient, **options)
 
 
 class Script(End):

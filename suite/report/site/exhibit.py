@@ -11,8 +11,8 @@ from suite.claims.judge import PROFILES, Verdict
 from suite.papers.artifact import Artifact, Missing, Paper
 from suite.papers.measurement import besides, measurements
 from suite.papers.panel import Panel
-from suite.report.data import encoded, table_of, values
-from suite.report.drawing import DrawingError, drawing, naming, whole_and_panel
+from suite.report.data import encoded, values
+from suite.report.drawing import DrawingError, drawing, naming, table_of, whole_and_panel
 from suite.report.provenance import runs_and_environments
 from suite.report.site.render import render
 from suite.report.verdict_details import function_of, reasons, runs_behind

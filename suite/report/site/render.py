@@ -13,8 +13,8 @@ from suite.claims.board import MEANINGS as GRADE_MEANINGS
 from suite.claims.board import NOTHING, WORDS, board, word
 from suite.claims.estimate import GRADES
 from suite.claims.judge import NEEDS, VERDICTS
-from suite.report.numerals import ours, printed, tolerance, values
-from suite.report.readme import few, headline
+from suite.report.numerals import few, ours, printed, tolerance, values
+from suite.report.readme import headline
 
 if TYPE_CHECKING:
     from jinja2 import Environment
