@@ -218,10 +218,10 @@ def _kind(ours: Described) -> str:
 
 
 def _nearest(ours: Described, basis: Basis) -> tuple[PrintedExperiment, list[Departure]]:
-    """The printed experiment from which a training departs least, and how."""
+    """The printed experiment from which a training departs least, and how; of equals one on its own data."""
     ways = [(printed, list(departures(ours, printed))) for printed in basis.experiments]
     rank = lambda found: max((GRADES.index(grade) for grade, _ in found), default=0)
-    return min(ways, key=lambda way: (rank(way[1]), len(way[1])))
+    return min(ways, key=lambda way: (rank(way[1]), len(way[1]), any(_data(ours, way[0]))))
 
 
 def departures(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
