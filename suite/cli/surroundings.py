@@ -39,7 +39,7 @@ def data_fetch(name: DatasetName, *, data: DataOption = None) -> None:
 
 @data_app.command("verify")
 def data_verify(names: DatasetNames = None, *, data: DataOption = None) -> None:
-    """Compare data sets, or all that are here, with the sizes, labels and statistics they must have.
+    """Compare data sets, or all that are here, with the sizes, labels and contents they must have.
 
     Exit 1 when one differs.
     """
