@@ -33,47 +33,34 @@ _FIT_ROWS = 4096  # pictures summed at a time, bounding the float64 copy to abou
 
 @dataclass(frozen=True)
 class Transform:
-    """Affine in the pixel: ``(x - shift) * scale``, then a margin of zeros, as float32.
-
-    The margin is zero *after* scaling, as Crossbow pads CIFAR, and is what turns 28x28 into 32x32.
-    """
+    """Affine in the pixel: ``(x - shift) * scale``, as float32."""
 
     shift: Tensor  # [C, H, W], [C, 1, 1] or [1, 1, 1]
     scale: Tensor  # the same, or 0-d
-    margin: int = 0  # pixels added on each side
 
     def __call__(self, pixels: Tensor) -> Tensor:
-        """Network input float32 [..., C, H + 2 margin, W + 2 margin] of uint8 pixels [..., C, H, W]."""
-        scaled = (pixels.to(torch.float32) - self.shift) * self.scale
-        return functional.pad(scaled, (self.margin,) * 4) if self.margin else scaled
+        """Network input float32 [..., C, H, W] of uint8 pixels of the same shape."""
+        return (pixels.to(torch.float32) - self.shift) * self.scale
 
     def to(self, device: torch.device | str) -> Self:
         """The same transform for pixels on ``device``."""
-        return type(self)(self.shift.to(device), self.scale.to(device), self.margin)
+        return type(self)(self.shift.to(device), self.scale.to(device))
 
 
-def fit(rule: Rule, inputs: Tensor, size: int | None = None) -> Transform:
+def fit(rule: Rule, inputs: Tensor) -> Transform:
     """The transform called ``rule``, its statistics taken from the training set.
 
     Args:
         rule: one of :data:`RULES`.
         inputs: training pixels [N, C, H, W] uint8; the fixed rules look at their shape alone.
-        size: height and width wanted; a margin of zeros on all sides makes up for smaller pictures.
 
     Raises:
-        ValueError: unknown rule, a size that no equal margin reaches, or pixels without any variation.
+        ValueError: unknown rule, or pixels without any variation.
     """
     if rule not in RULES:
         raise ValueError(f"transform {rule!r} does not exist; choose one of {', '.join(RULES)}")
-    height, width = inputs.shape[-2:]
-    margin = 0
-    if size is not None:
-        if height != width or size < height or (size - height) % 2:
-            raise ValueError(f"pictures of {height}x{width} cannot be padded equally to size={size}")
-        margin = (size - height) // 2
-
     shift, scale = _statistics(rule, inputs)
-    return Transform(shift.to(torch.float32), scale.to(torch.float32), margin)
+    return Transform(shift.to(torch.float32), scale.to(torch.float32))
 
 
 def _statistics(rule: Rule, inputs: Tensor) -> tuple[Tensor, Tensor]:
@@ -121,6 +108,16 @@ class CropFlip:
         if self.crop < 1 or self.margin < 0:
             raise ValueError(f"crop={self.crop} must be at least 1 and margin={self.margin} at least 0")
 
+    def places(self, height: int, width: int) -> tuple[int, int]:
+        """Rows and columns at which a crop's corner can lie in the padded picture. Raises ValueError for none."""
+        rows, columns = (extent + 2 * self.margin - self.crop + 1 for extent in (height, width))
+        if rows < 1 or columns < 1:
+            raise ValueError(
+                f"crop={self.crop} exceeds pictures of {height}x{width} with margin={self.margin}; "
+                f"choose a smaller crop"
+            )
+        return rows, columns
+
     def choices(
         self,
         height: int,
@@ -131,36 +128,31 @@ class CropFlip:
         workers: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Row and column of the crop's corner in the padded picture, whether to mirror: [n, batch] each."""
-        rows, columns = height + 2 * self.margin - self.crop, width + 2 * self.margin - self.crop
-        if rows < 0 or columns < 0:
-            raise ValueError(
-                f"crop={self.crop} exceeds pictures of {height}x{width} with margin={self.margin}; "
-                f"choose a smaller crop"
-            )
+        rows, columns = self.places(height, width)
         worker = torch.zeros_like(numbers) if workers is None else workers
         where = (worker[:, None], numbers[:, None], torch.arange(batch, device=numbers.device))
         choice = torch.arange(3, device=numbers.device)
-        top = counter.below(rows + 1, seed, *where, choice[0])
-        left = counter.below(columns + 1, seed, *where, choice[1])
+        top = counter.below(rows, seed, *where, choice[0])
+        left = counter.below(columns, seed, *where, choice[1])
         mirror = counter.below(2, seed, *where, choice[2]).bool()
         return top, left, mirror if self.flip else torch.zeros_like(mirror)
 
-    def __call__(self, inputs: Tensor, seed: int, numbers: Tensor, workers: Tensor | None = None) -> Tensor:
-        """Augmented [n, b, C, crop, crop] of inputs [n, b, C, H, W], the batches ``numbers`` [n]."""
-        batch, height, width = inputs.shape[1], *inputs.shape[-2:]
-        top, left, mirror = self.choices(height, width, batch, seed, numbers, workers)
+    def cut(self, inputs: Tensor, top: Tensor, left: Tensor, mirror: Tensor) -> Tensor:
+        """Crops [b, C, crop, crop] of inputs [b, C, H, W] that the transform has scaled."""
         padded = functional.pad(inputs, (self.margin,) * 4) if self.margin else inputs
         steps = torch.arange(self.crop, device=inputs.device)
-        rows = top[..., None] + steps  # [n, b, crop]
-        columns = left[..., None] + torch.where(mirror[..., None], self.crop - 1 - steps, steps)
-        n, b, channel = (torch.arange(size, device=inputs.device) for size in inputs.shape[:3])
+        rows = top[:, None] + steps  # [b, crop]
+        columns = left[:, None] + torch.where(mirror[:, None], self.crop - 1 - steps, steps)
+        example, channel = (torch.arange(size, device=inputs.device) for size in inputs.shape[:2])
         return padded[
-            n[:, None, None, None, None],
-            b[:, None, None, None],
-            channel[:, None, None],
-            rows[:, :, None, :, None],
-            columns[:, :, None, None, :],
+            example[:, None, None, None], channel[:, None, None], rows[:, None, :, None], columns[:, None, None, :]
         ]
+
+    def __call__(self, inputs: Tensor, seed: int, numbers: Tensor, workers: Tensor | None = None) -> Tensor:
+        """Augmented [n, b, C, crop, crop] of inputs [n, b, C, H, W], the batches ``numbers`` [n]."""
+        choices = self.choices(*inputs.shape[-2:], inputs.shape[1], seed, numbers, workers)
+        found = self.cut(inputs.flatten(0, 1), *(choice.flatten() for choice in choices))
+        return found.unflatten(0, inputs.shape[:2])
 
 
 def centre_crop(inputs: Tensor, crop: int) -> Tensor:
