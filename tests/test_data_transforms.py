@@ -50,6 +50,15 @@ def test_statistics_do_not_depend_on_how_the_set_is_cut(pixels: Tensor, monkeypa
     assert torch.equal(fit("standardise", pixels).scale, whole.scale)
 
 
+def test_padding_is_zero_after_scaling(pixels: Tensor) -> None:
+    found = fit("signed", pixels, size=16)(pixels)
+    assert found.shape == (60, 3, 16, 16)
+    assert torch.equal(found[..., 2:-2, 2:-2], fit("signed", pixels)(pixels))
+    frame = found.clone()
+    frame[..., 2:-2, 2:-2] = 0
+    assert not frame.any()
+
+
 def twin(inputs: Tensor, augment: CropFlip, top: Tensor, left: Tensor, mirror: Tensor) -> Tensor:
     """The augmentation, one picture and one step at a time."""
     batches = []
@@ -108,6 +117,10 @@ def test_centre_crop_is_the_middle(pixels: Tensor) -> None:
 def test_what_does_not_fit_is_refused(pixels: Tensor) -> None:
     with pytest.raises(ValueError, match=r"transform 'whiten' does not exist; choose one of .*scale"):
         fit("whiten", pixels)
+    with pytest.raises(ValueError, match="12x12 cannot be padded equally to size=15"):
+        fit("scale", pixels, size=15)
+    with pytest.raises(ValueError, match="size=10"):
+        fit("scale", pixels, size=10)
     with pytest.raises(ValueError, match="deviation of the pixels, which is 0"):
         fit("standardise", torch.zeros(4, 1, 2, 2, dtype=torch.uint8))
     with pytest.raises(ValueError, match="got no pictures"):

@@ -132,13 +132,14 @@ def run(
     """Compute and store the runs of a selection, here or by an engine; what is stored is not computed again."""
     part, chosen = a_share(share), selector or []
     if on is None:
-        from suite.commands.run import run_selection
+        from suite.commands.run import run_artifacts
+        from suite.papers.catalogue import select
 
         if jobs or engine_options or dry_run or wait:
             raise typer.BadParameter("--jobs, --engine-options, --dry-run and --wait need --on")
-        around = (chosen, profile, store, data, device, workers, budget)
+        around = (select(chosen), chosen, profile, store, data, device, workers, budget)
         raise typer.Exit(
-            run_selection(*around, wait=not no_wait, share=part, memory=memory, seeds=seeds, track=track)
+            run_artifacts(*around, wait=not no_wait, share=part, memory=memory, seeds=seeds, track=track)
         )
     from suite.commands.submit import Request, submit_selection
 

@@ -33,34 +33,47 @@ _FIT_ROWS = 4096  # pictures summed at a time, bounding the float64 copy to abou
 
 @dataclass(frozen=True)
 class Transform:
-    """Affine in the pixel: ``(x - shift) * scale``, as float32."""
+    """Affine in the pixel: ``(x - shift) * scale``, then a margin of zeros, as float32.
+
+    The margin is zero *after* scaling, as Crossbow pads CIFAR, and is what turns 28x28 into 32x32.
+    """
 
     shift: Tensor  # [C, H, W], [C, 1, 1] or [1, 1, 1]
     scale: Tensor  # the same, or 0-d
+    margin: int = 0  # pixels added on each side
 
     def __call__(self, pixels: Tensor) -> Tensor:
-        """Network input float32 [..., C, H, W] of uint8 pixels of the same shape."""
-        return (pixels.to(torch.float32) - self.shift) * self.scale
+        """Network input float32 [..., C, H + 2 margin, W + 2 margin] of uint8 pixels [..., C, H, W]."""
+        scaled = (pixels.to(torch.float32) - self.shift) * self.scale
+        return functional.pad(scaled, (self.margin,) * 4) if self.margin else scaled
 
     def to(self, device: torch.device | str) -> Self:
         """The same transform for pixels on ``device``."""
-        return type(self)(self.shift.to(device), self.scale.to(device))
+        return type(self)(self.shift.to(device), self.scale.to(device), self.margin)
 
 
-def fit(rule: Rule, inputs: Tensor) -> Transform:
+def fit(rule: Rule, inputs: Tensor, size: int | None = None) -> Transform:
     """The transform called ``rule``, its statistics taken from the training set.
 
     Args:
         rule: one of :data:`RULES`.
         inputs: training pixels [N, C, H, W] uint8; the fixed rules look at their shape alone.
+        size: height and width wanted; a margin of zeros on all sides makes up for smaller pictures.
 
     Raises:
-        ValueError: unknown rule, or pixels without any variation.
+        ValueError: unknown rule, a size that no equal margin reaches, or pixels without any variation.
     """
     if rule not in RULES:
         raise ValueError(f"transform {rule!r} does not exist; choose one of {', '.join(RULES)}")
+    height, width = inputs.shape[-2:]
+    margin = 0
+    if size is not None:
+        if height != width or size < height or (size - height) % 2:
+            raise ValueError(f"pictures of {height}x{width} cannot be padded equally to size={size}")
+        margin = (size - height) // 2
+
     shift, scale = _statistics(rule, inputs)
-    return Transform(shift.to(torch.float32), scale.to(torch.float32))
+    return Transform(shift.to(torch.float32), scale.to(torch.float32), margin)
 
 
 def _statistics(rule: Rule, inputs: Tensor) -> tuple[Tensor, Tensor]:
@@ -150,7 +163,8 @@ class CropFlip:
 
     def __call__(self, inputs: Tensor, seed: int, numbers: Tensor, workers: Tensor | None = None) -> Tensor:
         """Augmented [n, b, C, crop, crop] of inputs [n, b, C, H, W], the batches ``numbers`` [n]."""
-        choices = self.choices(*inputs.shape[-2:], inputs.shape[1], seed, numbers, workers)
+        batch, height, width = inputs.shape[1], *inputs.shape[-2:]
+        choices = self.choices(height, width, batch, seed, numbers, workers)
         found = self.cut(inputs.flatten(0, 1), *(choice.flatten() for choice in choices))
         return found.unflatten(0, inputs.shape[:2])
 

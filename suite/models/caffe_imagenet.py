@@ -1,8 +1,8 @@
 """Caffe's AlexNet and GoogLeNet for ImageNet (papers isgd, rudra, matex_agd).
 
 Read in BVLC/caffe 9b891540: models/bvlc_alexnet and models/bvlc_googlenet, each train_val.prototxt. AlexNet has
-60,965,224 parameters (isgd Table 1: 243.86 MB; matex_agd 6.2: about 60 M). GoogLeNet has 13,378,280 with its auxiliary
-heads and 6,998,552 without; neither is the "about 4 M" of matex_agd 6.2.
+60,965,224 parameters (isgd Table 1: 243.86 MB; matex_agd 6.2: about 60 M). GoogLeNet has 13,378,280 with its
+auxiliary heads and 6,998,552 without; neither is the "about 4 M" of matex_agd 6.2.
 
 Rudra 4.2 prints about 72 M parameters (289 MB) for its ImageNet network and no layers. No AlexNet with two
 inner products of 4096 and a whole-numbered feature map has that many: 61.0 M (6 x 6) and 74.6 M (7 x 7) with
