@@ -172,17 +172,21 @@ def arrivals(frame: Frame, group: str) -> list[float]:
     return [100 * fmean(curve) for curve in errors(frame, group)]
 
 
+def both_arrivals(frame: Frame) -> list[tuple[float, float]]:
+    """Of the run that grows and the one with all learners throughout, by seed."""
+    return list(zip(arrivals(frame, "growing"), arrivals(frame, "followed"), strict=True))
+
+
 def about_growing(frame: Frame) -> str:
-    pairs = zip(arrivals(frame, "growing"), arrivals(frame, "followed"), strict=True)
     what = "epochs" if frame.profile == "paper" else "points of mean test error"
-    return f"{what} by seed: " + "; ".join(f"{grown:.3g} growing, {fixed:.3g} throughout" for grown, fixed in pairs)
+    said = (f"{grown:.3g} growing, {fixed:.3g} throughout" for grown, fixed in both_arrivals(frame))
+    return f"{what} by seed: " + "; ".join(said)
 
 
 @ALG2.quantity("few-first", ["growing", "followed"], note=about_growing)
 def few_first(frame: Frame) -> Interval:
     """What growing from 1 to 4 learners saves against 4 throughout, paired by seed."""
-    pairs = zip(arrivals(frame, "growing"), arrivals(frame, "followed"), strict=True)
-    return spread(fixed - grown for grown, fixed in pairs)
+    return spread(fixed - grown for grown, fixed in both_arrivals(frame))
 
 
 @ALG2.table

@@ -10,11 +10,7 @@ from suite.report.style import GRID, INK, PALETTE
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MODEL, DATA, SUM = (
-    "#d9e6f2",
-    "#f0f0f0",
-    "#fbe3d2",
-)  # paper of the boxes: pale, so that dark text is legible on any page
+MODEL, DATA, SUM = "#d9e6f2", "#f0f0f0", "#fbe3d2"  # of the boxes: pale, so that dark text is legible on any page
 TEXT = "#111111"
 
 Point = tuple[float, float]

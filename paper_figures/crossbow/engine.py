@@ -6,6 +6,8 @@ robin waits for a given replica; 5.4: the tuner finds the number of learners) an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from paper_figures.crossbow.settings import LENET_BATCH, Groups
@@ -57,32 +59,24 @@ def seconds(frame: Frame, group: str = "engine") -> pd.DataFrame:
     return frame.needed([group]).table("seconds", group).pivot(index="repeat", columns="side", values="seconds")
 
 
-def slower(frame: Frame, rule: str, batches: str, group: str = "engine") -> Interval:
-    """The log of the time under a rule over that under the engine's, paired by repeat."""
+def slower(group: str, rule: str, batches: Sequence[str], frame: Frame) -> list[Interval]:
+    """The log of the time under a rule over that under the engine's, paired by repeat, on each kind of batches."""
     import numpy as np
 
     table = seconds(frame, group)
-    return mean_interval(np.log(table[f"{rule}, {batches}"] / table[f"first come, {batches}"]).tolist())
+    ratios = (table[f"{rule}, {kind}"] / table[f"first come, {kind}"] for kind in batches)
+    return [mean_interval(np.log(ratio).tolist()) for ratio in ratios]
 
 
-@PANEL.quantity("first-come-faster", ["engine"], note="batches of several sizes")
-def first_come(frame: Frame) -> Interval:
-    return slower(frame, "round robin", "varied")
-
-
-@PANEL.quantity("overlap-faster", ["engine"], note="batches of one size, then of several")
-def overlap(frame: Frame) -> list[Interval]:
-    return [slower(frame, "barrier", batches) for batches in ("alike", "varied")]
-
-
-@PANEL.quantity("first-come-faster-asleep", ["asleep"], note="batches of several sizes")
-def first_come_asleep(frame: Frame) -> Interval:
-    return slower(frame, "round robin", "varied", "asleep")
-
-
-@PANEL.quantity("overlap-faster-asleep", ["asleep"], note="batches of several sizes")
-def overlap_asleep(frame: Frame) -> Interval:
-    return slower(frame, "barrier", "varied", "asleep")
+RIVALS = {  # claim -> group, the rule beside the engine's, kinds of batches
+    "first-come-faster": ("engine", "round robin", ("varied",)),
+    "overlap-faster": ("engine", "barrier", ("alike", "varied")),
+    "first-come-faster-asleep": ("asleep", "round robin", ("varied",)),
+    "overlap-faster-asleep": ("asleep", "barrier", ("varied",)),
+}
+for name, (group, rule, batches) in RIVALS.items():
+    note = "batches of one size, then of several" if "alike" in batches else "batches of several sizes"
+    PANEL.quantity(name, [group], note=note)(partial(slower, group, rule, batches))
 
 
 @PANEL.quantity("tuned-near-best", ["engine"])

@@ -115,9 +115,7 @@ for panel, network, target, marks, said in (
     panel.drawing(partial(draw_relative, network, target, marks, said))
 
 
-@B.table
-def arrivals(frame: Frame) -> pd.DataFrame:
-    return arrival_table(frame, settings.VGG_TARGET)
+arrivals = B.table(partial(arrival_table, printed=settings.VGG_TARGET))
 
 
 @B.drawing

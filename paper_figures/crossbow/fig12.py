@@ -121,9 +121,7 @@ for claim, group in zip(("epochs-m1", "epochs-m4"), COMPARED, strict=True):
     B.quantities[claim] = Quantity(partial(count, group), COMPARED, note=partial(counted, group))
 
 
-@B.table
-def arrivals(frame: Frame) -> pd.DataFrame:
-    return arrival_table(frame, settings.TARGET)
+arrivals = B.table(partial(arrival_table, printed=settings.TARGET))
 
 
 @B.drawing

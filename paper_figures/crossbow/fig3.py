@@ -16,7 +16,6 @@ from suite.papers.panel import Frame, Panel
 from suite.report.style import GRID
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 SHARES = {"smoke": (1, 4), "reduced": (1, 4, 8, 16), "paper": (1, 4, 16, 32)}  # of the smallest batch in an update
@@ -55,9 +54,7 @@ def exponent(frame: Frame) -> Interval:
     return paired(frame, BATCHES[1], BATCHES[-1], slope, common_target(frame, *BATCHES))
 
 
-@PANEL.table
-def table(frame: Frame) -> pd.DataFrame:
-    return arrival_table(frame, settings.TARGET)
+table = PANEL.table(partial(arrival_table, printed=settings.TARGET))
 
 
 @PANEL.drawing

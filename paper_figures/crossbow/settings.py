@@ -11,9 +11,10 @@ itself are the first epochs on a subset, one seed: shown at ``reduced`` as a pro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from suite.spec import RunSpec
 
@@ -174,21 +175,25 @@ def stand_in(
     return training(base, method, learners, seed, images=images, epochs=epochs, target=target, **options)
 
 
-def groups(profile: str, *names: str, target: float | None = None) -> Groups:
-    """Groups called ``METHOD K``, ``METHOD K tau T`` or ``METHOD K devices G``, those that the profile has.
-
-    Each has all seeds of the profile; ``target`` is that of :func:`stand_in`.
-    """
+def named(names: Iterable[str], make: Callable[..., RunSpec], seeds: Sequence[int] = (0,)) -> Groups:
+    """Groups called ``METHOD K``, ``METHOD K tau T`` or ``METHOD K devices G``, with a run of these for each seed."""
     found: Groups = {}
     for name in names:
         method, k, *rest = name.split()
-        if int(k) in LEARNERS[profile]:
-            options: dict[str, Any] = {rest[0]: int(rest[1])} if rest else {}
-            found[name] = tuple(
-                stand_in(profile, cast(Method, method), int(k), seed, target=target, **options)
-                for seed in SEEDS[profile]
-            )
+        options = {rest[0]: int(rest[1])} if rest else {}
+        found[name] = tuple(make(method, int(k), seed, **options) for seed in seeds)
     return found
+
+
+def learners_in(name: str) -> int:
+    """The K of a group called ``METHOD K``."""
+    return int(name.split()[1])
+
+
+def groups(profile: str, *names: str, target: float | None = None) -> Groups:
+    """The groups of these names that the profile has, with all its seeds; ``target`` is that of :func:`stand_in`."""
+    there = [name for name in names if learners_in(name) in LEARNERS[profile]]
+    return named(there, partial(stand_in, profile, target=target), SEEDS[profile])
 
 
 def called(found: Groups, names: Mapping[str, str]) -> Groups:
@@ -198,38 +203,21 @@ def called(found: Groups, names: Mapping[str, str]) -> Groups:
 
 def resnet32_part(*names: str) -> Groups:
     """Groups called ``METHOD K`` of ResNet-32 itself on 10,000 images of CIFAR-10, one seed."""
-    found: Groups = {}
-    for name in names:
-        method, k = name.split()
-        found[name] = (
-            training(
-                RESNET32_PART,
-                cast(Method, method),
-                int(k),
-                0,
-                images=10_000,
-                epochs=RESNET32_PART_EPOCHS,
-                evaluate=RESNET32_PART_EVALUATED,
-            ),
-        )
-    return found
+    make = partial(training, RESNET32_PART, images=10_000, epochs=RESNET32_PART_EPOCHS)
+    return named(names, partial(make, evaluate=RESNET32_PART_EVALUATED))
 
 
 def resnet32(profile: str, *names: str, target: float | None = None) -> Groups:
     """Groups called ``METHOD K``; at ``reduced`` ResNet-32 itself, with the learners that a small machine trains."""
     if profile == "reduced":
-        return resnet32_part(*(name for name in names if int(name.split()[1]) in (1, 4)))
+        return resnet32_part(*(name for name in names if learners_in(name) in (1, 4)))
     return groups(profile, *names, target=target)
 
 
 def vgg16(profile: str) -> Groups:
     """VGG-16 on CIFAR-100 with one and three learners, and plain training; at the paper's scale only."""
-    if profile != "paper":
-        return {}
-    trained: tuple[tuple[Method, int], ...] = (("s-sgd", 1), ("sma", 1), ("sma", 3))
-    return {
-        f"{method} {k}": (training(VGG16, method, k, 0, images=50_000, epochs=VGG_EPOCHS),) for method, k in trained
-    }
+    names = ("s-sgd 1", "sma 1", "sma 3") if profile == "paper" else ()
+    return named(names, partial(training, VGG16, images=50_000, epochs=VGG_EPOCHS))
 
 
 def lenet_target(profile: str) -> Groups:
@@ -246,15 +234,10 @@ def lenet(profile: str) -> Groups:
     """Groups ``METHOD K`` of LeNet on all of MNIST, at the paper's scale only; one learner is SMA's alone."""
     if profile != "paper":
         return {}
-    names: list[tuple[Method, int]] = [("sma", k) for k in LENET_LEARNERS]
-    names += [(method, k) for method in ("ea-sgd", "s-sgd") for k in LENET_LEARNERS if k > 1]
-    base = {**LENET, "data": MNIST}
-    return {
-        f"{method} {k}": tuple(
-            training(base, method, k, seed, images=60_000, epochs=LENET_LENGTH) for seed in SEEDS[profile]
-        )
-        for method, k in names
-    }
+    names = [f"sma {k}" for k in LENET_LEARNERS]
+    names += [f"{method} {k}" for method in ("ea-sgd", "s-sgd") for k in LENET_LEARNERS if k > 1]
+    make = partial(training, {**LENET, "data": MNIST}, images=60_000, epochs=LENET_LENGTH)
+    return named(names, make, SEEDS[profile])
 
 
 def followed(profile: str) -> Groups:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -235,24 +235,17 @@ def table(frame: Frame) -> pd.DataFrame:
 
     rows = list[tuple[Any, ...]]()
     for network in NETWORKS:
-        for p in points(frame, network, whole=False):
-            rows += _rows(network, "fresh", p.threshold, p.rate, p.updates, p.load)
-        for threshold, known in predictions()[network.name].items():
-            for rate, updates in known_updates(frame, network, threshold):
-                load = known.law.load(updates.batch, rate)
-                rows += _rows(network, "fitted to", threshold, rate, updates, load)
+        seen = [("fresh", p.threshold, p.rate, p.updates, p.load) for p in points(frame, network, whole=False)]
+        for loss, known in predictions()[network.name].items():
+            for rate, updates in known_updates(frame, network, loss):
+                seen.append(("fitted to", loss, rate, updates, known.law.load(updates.batch, rate)))
+        rows += [
+            (network.name, source, loss, rate, updates.batch, run, math.nan if n is None else n, load)
+            for source, loss, rate, updates, load in seen
+            for run, n in enumerate(updates.seen)
+        ]
     columns = ["network", "source", "threshold", "rate", "batch", "run", "updates", "load"]
     return pd.DataFrame(rows, columns=columns)
-
-
-def _rows(
-    network: Network, source: str, threshold: float, rate: float, updates: Updates, load: float
-) -> list[tuple[Any, ...]]:
-    """A row per run of a combination."""
-    return [
-        (network.name, source, threshold, rate, updates.batch, at, math.nan if n is None else n, load)
-        for at, n in enumerate(updates.seen)
-    ]
 
 
 def known_updates(frame: Frame, network: Network, loss: float) -> Iterator[tuple[float, Updates]]:
@@ -270,26 +263,39 @@ class Seen(NamedTuple):
     new: bool
 
 
+def combinations(rows: pd.DataFrame) -> list[Seen]:
+    """Those of rows of the table; the curves that the constants come from first, so that fresh runs lie on them."""
+    import numpy as np
+
+    found = []
+    for (source, rate, batch), part in rows.groupby(["source", "rate", "batch"], sort=False):
+        middle = float(np.exp(np.log(part["updates"].to_numpy()).mean()))  # NaN where a seed did not arrive
+        found.append(Seen(rate / batch, rate * middle, source == "fresh"))
+    return sorted(found, key=lambda each: each.new)
+
+
 @PANEL.drawing
 def draw(frame: Frame, figure: Figure) -> None:
     """A panel per network: foretold curves, the points that they were fitted to in grey, the fresh ones in colour."""
     if not PANEL.runs(frame.profile):
         raise Missing(f"no runs of the collapse at {frame.profile}")
-    columns = 3
+    columns, rows = 3, table(frame)
     for place, network in enumerate(NETWORKS, 1):
         axes = figure.add_subplot(-(-len(NETWORKS) // columns), columns, place)
-        draw_network(axes, frame, network, predictions()[network.name])
+        draw_network(axes, network, rows[rows["network"] == network.name])
+        axes.set_title(network.title + _lacking(frame, network), fontsize="small")
         if place % columns == 1:
             axes.set_ylabel("updates \u00d7 rate to the loss")
         axes.set_xlabel("rate / M (1 / examples)")
     _key(figure)
 
 
-def draw_network(axes: Axes, frame: Frame, network: Network, foretold: Mapping[float, Prediction]) -> None:
-    """One panel; its title says where fresh runs are not stored."""
+def draw_network(axes: Axes, network: Network, rows: pd.DataFrame) -> None:
+    """One panel, from the rows of the table that are the network's."""
     from suite.report.style import MARKERS, PALETTE
 
-    seen = {loss: list(_combinations(frame, network, loss)) for loss in network.thresholds}
+    foretold = predictions()[network.name]
+    seen = {loss: combinations(rows[rows["threshold"] == loss]) for loss in network.thresholds}
     everything = [each for found in seen.values() for each in found]
     ratios = [each.ratio for each in everything] or [rate / m for rate in network.rates for m in network.sizes]
     low = min(ratios)
@@ -301,7 +307,6 @@ def draw_network(axes: Axes, frame: Frame, network: Network, foretold: Mapping[f
     axes.set_xscale("log")
     axes.set_yscale("log")
     plain_decades(axes)
-    axes.set_title(network.title + _lacking(frame, network), fontsize="small")
     axes.legend(fontsize="small", loc="upper left")
 
 
@@ -334,20 +339,6 @@ def _draw_seen(axes: Axes, found: Sequence[Seen], top: float, colour: str, marke
             color=colour, alpha=1.0 if each.new else 0.35, markerfacecolor="none" if lost else colour,
             markeredgewidth=0.9 if lost else 0,
         )  # fmt: skip
-
-
-def _combinations(frame: Frame, network: Network, loss: float) -> Iterator[Seen]:
-    """Those of the stored curves of Fig. 1, then those of the fresh runs; what is not stored is left out."""
-    yield from (_seen(rate, updates, new=False) for rate, updates in known_updates(frame, network, loss))
-    yield from (
-        _seen(p.rate, p.updates, new=True) for p in points(frame, network, whole=False) if p.threshold == loss
-    )
-
-
-def _seen(rate: float, u: Updates, *, new: bool) -> Seen:
-    if u.censored:
-        return Seen(rate / u.batch, math.nan, new)
-    return Seen(rate / u.batch, rate * math.exp(math.fsum(math.log(n) for n in u.seen if n) / len(u.seen)), new)
 
 
 def _key(figure: Figure) -> None:

@@ -19,12 +19,10 @@ from paper_figures.inverse_law.law import (
     exponent,
     families,
     family_groups,
-    law_fit,
-    of_rows,
-    reached,
+    floors,
     told_apart,
 )
-from paper_figures.inverse_law.settings import BY_NAME, LOOP, law_runs, loop_runs
+from paper_figures.inverse_law.settings import BY_NAME, LOOP, Row, law_runs, loop_runs
 from suite.batch_size.knee import Knee, fit_knee
 from suite.claims.intervals import Interval, log_interval, log_slope, mean_interval
 from suite.papers.artifact import Groups, Missing
@@ -117,18 +115,17 @@ def product(frame: Frame) -> Interval:
     return Interval(worst, worst, worst, len(errors))
 
 
-def law(frame: Frame) -> Interval:
-    """One exponent over the MNIST curves."""
-    return exponent(*(families(frame, row).values() for row in MNIST))
+def law(frame: Frame, *rows: Row) -> Interval:
+    """One exponent over these curves."""
+    return exponent(*(families(frame, row).values() for row in rows))
 
 
-def floors(frame: Frame) -> list[Interval]:
-    return [law_fit(reached(frame, row)).floor_interval() for row in MNIST]
+def law_told(frame: Frame, *rows: Row) -> str:
+    return f"the four MNIST curves; {told_apart(law(frame, *rows))}"
 
 
-MNIST_GROUPS = of_rows(family_groups, *MNIST)
-counted(EQ2, "law", MNIST_GROUPS, law, lambda frame: f"the four MNIST curves; {told_apart(law(frame))}")
-counted(EQ2, "floor", MNIST_GROUPS, floors)
+counted(EQ2, "law", MNIST, law, law_told, family_groups)
+counted(EQ2, "floor", MNIST, floors, groups=family_groups)
 
 
 @EQ2.quantity("variance", ["noise"])
@@ -147,7 +144,7 @@ def between_learners(frame: Frame) -> float:
     return float(max(counts) - min(counts))
 
 
-# ---------------------------------------------------------------- Eq. 3, message by message
+# ---------------------------------------------------------------- Eq. 3
 
 
 @EQ3.quantity("allreduce-constant")
@@ -162,31 +159,12 @@ def growth(frame: Frame) -> Interval:
 
 
 def allreduce_seconds(learners: int, latency: float = 0.0) -> float:
-    """Recursive halving and doubling among a power of two of learners, with every piece's addends followed.
+    """Recursive halving and doubling among a power of two of learners.
 
-    A learner swaps half of what it is still responsible for with a partner at half the last distance, until each
-    has summed its own piece; the pieces then travel back the same way. Raises ValueError for another number.
+    In log2(P) steps each learner halves what it is responsible for, sending the other half, and in as many the sums
+    come back: 2 log2(P) messages, and 2 (P - 1) / P of the gradients over every link.
     """
-    if learners < 1 or learners & (learners - 1):
-        raise ValueError(f"halving and doubling pairs a power of two of learners, not {learners}")
-    piece = BYTES / learners / BANDWIDTH  # seconds on a link
-    everyone = (1 << learners) - 1
-    held = [dict.fromkeys(range(learners), 1 << own) for own in range(learners)]  # addends as bits, by piece
-    elapsed, distance = 0.0, learners // 2
-    while distance:
-        kept = [{p: sums for p, sums in mine.items() if not (p ^ own) & distance} for own, mine in enumerate(held)]
-        elapsed += latency + piece * max(
-            len(mine) - len(mine_kept) for mine, mine_kept in zip(held, kept, strict=True)
-        )
-        held = [{p: sums | held[own ^ distance][p] for p, sums in mine.items()} for own, mine in enumerate(kept)]
-        distance //= 2
-    distance = 1
-    while distance < learners:
-        elapsed += latency + piece * max(map(len, held))
-        held = [mine | held[own ^ distance] for own, mine in enumerate(held)]
-        distance *= 2
-    assert all(len(mine) == learners and set(mine.values()) == {everyone} for mine in held), "a sum is incomplete"
-    return elapsed
+    return 2 * math.log2(learners) * latency + 2 * (learners - 1) / learners * BYTES / BANDWIDTH
 
 
 # ---------------------------------------------------------------- Eqs. 4, 5 and 8 on the closed loop
@@ -249,10 +227,6 @@ def mean_seconds(frame: Frame) -> dict[int, float]:
     return {int(batch): fmean(part) for batch, part in seed_seconds(frame).groupby("batch")}
 
 
-def over_seeds(value: float) -> Interval:
-    return Interval(value, value, value, len(LOOP.settings["seeds"]))
-
-
 @EQ8.quantity("measured", ["loop"])
 def fastest_over_knee(frame: Frame) -> Interval:
     """The batch size that trained fastest over the fitted knee.
@@ -263,13 +237,8 @@ def fastest_over_knee(frame: Frame) -> Interval:
     seconds, knee = mean_seconds(frame), frame.one("loop")["closed_form"]
     best = min(seconds.values())
     ties = [batch for batch, each in seconds.items() if each <= 1.1 * best]
-    return over_seeds(min(ties, key=lambda batch: abs(math.log(batch / knee))) / knee)
-
-
-@EQ8.quantity("regret", ["loop"], note="time at the choice over the best")
-def regret(frame: Frame) -> Interval:
-    seconds = mean_seconds(frame)
-    return over_seeds(seconds[frame.one("loop")["chosen"]] / min(seconds.values()))
+    found = min(ties, key=lambda batch: abs(math.log(batch / knee))) / knee
+    return Interval(found, found, found, len(LOOP.settings["seeds"]))
 
 
 # ---------------------------------------------------------------- Eq. 17

@@ -157,29 +157,12 @@ def _least_squares(curves: Sequence[Sequence[Family]], starts: Sequence[float], 
     sizes = [len(family.batch) for family in families]
     batch, mean_logs = np.concatenate([family.batch for family in families]), np.concatenate(means)
     limited, floor = np.concatenate([family.limited for family in families]), np.repeat(floors, sizes)
-    owner = np.repeat(np.arange(len(sizes)), sizes)  # each point's family
 
     def residuals(theta: np.ndarray) -> np.ndarray:
         constants, rises = np.repeat(theta[1::2], sizes), np.repeat(np.exp(theta[2::2]), sizes)
         law = constants + rises * batch ** -math.exp(theta[0])
         misfit = np.log(np.maximum(law, 1e-9)) + floor - mean_logs
         return np.where(limited, np.minimum(misfit, 0), misfit)
-
-    def jacobian(theta: np.ndarray) -> np.ndarray:
-        """Forward differences with scipy's steps; a family's points feel its own two constants and the exponent.
-
-        So three calls of ``residuals`` fill all columns: p alone, all constants together, all rises together.
-        """
-        step = math.sqrt(np.finfo(float).eps) * np.where(theta < 0, -1.0, 1.0) * np.maximum(1.0, np.abs(theta))
-        if not bounds[0][0] <= theta[0] + step[0] <= bounds[1][0]:
-            step[0] = -step[0]
-        here, point = residuals(theta), np.arange(len(batch))
-        found = np.zeros((len(theta), len(here)))  # [d, P], as scipy lays it out
-        for places in (0 * owner, 1 + 2 * owner, 2 + 2 * owner):
-            moved = theta.copy()
-            moved[np.unique(places)] += step[np.unique(places)]
-            found[places, point] = (residuals(moved) - here) / (moved - theta)[places]
-        return found.T
 
     def begin(p: float) -> list[float]:
         """F as the least updates and A from the smallest batch size, both in units of the least updates."""
@@ -194,7 +177,7 @@ def _least_squares(curves: Sequence[Sequence[Family]], starts: Sequence[float], 
     bounds[0][0], bounds[1][0] = math.log(RANGE[0]), math.log(RANGE[1])
     if fixed:
         bounds[0][0], bounds[1][0] = math.log(starts[0]) - 1e-6, math.log(starts[0]) + 1e-6
-    return min((least_squares(residuals, begin(p), jacobian, bounds) for p in starts), key=lambda fit: fit.cost)
+    return min((least_squares(residuals, begin(p), bounds=bounds) for p in starts), key=lambda fit: fit.cost)
 
 
 def power(found: Interval, tolerance: float) -> float:

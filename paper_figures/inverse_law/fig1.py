@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any
@@ -36,14 +36,14 @@ from paper_figures.inverse_law.law import (
     curve_groups,
     exponent,
     families,
+    floors,
     law_fit,
-    of_rows,
     power_told,
     reached,
     repeated_rows,
     stored_rows,
 )
-from paper_figures.inverse_law.misfits import excess, grid_ratio, largest_misfit, lenders, lent_scatter, preference
+from paper_figures.inverse_law.misfits import excess, largest_misfit, lenders, lent_scatter, preference
 from paper_figures.inverse_law.settings import (
     BY_NAME,
     PAPER_HALVINGS,
@@ -85,35 +85,35 @@ ARTIFACTS = (FIG1A, FIG1B)
 # ---------------------------------------------------------------- Fig. 1a: each curve by itself
 
 
-def on_shared_sample(row: Row, frame: Frame) -> list[list[Updates]]:
+def on_shared_sample(frame: Frame, row: Row) -> list[list[Updates]]:
     """A curve's updates to its thresholds on the sample that all seeds share."""
     runs = curve(frame, row)
     return [crossings(runs, threshold) for threshold in row.thresholds(frame.profile)]
 
 
-def misfit(row: Row, frame: Frame) -> Interval:
+def misfit(frame: Frame, row: Row) -> Interval:
     """The largest relative misfit of the law over a curve's thresholds on the shared sample."""
-    found = largest_misfit(on_shared_sample(row, frame), lent_scatter(frame) if row.seeds == 1 else None)
+    found = largest_misfit(on_shared_sample(frame, row), lent_scatter(frame) if row.seeds == 1 else None)
     if found is None:
         raise Missing(f"{LEAST_POINTS} batch sizes of {row.name} whose seeds all reached a threshold")
     return found
 
 
-def misfit_told(row: Row, frame: Frame) -> str:
-    found = on_shared_sample(row, frame)
+def misfit_told(frame: Frame, row: Row) -> str:
+    found = on_shared_sample(frame, row)
     left = sum(u.censored > 0 for thresholds in found for u in thresholds)
     lent = lent_scatter(frame) if row.seeds == 1 else None
     by = f"; one seed, with the scatter of the LeNet's on CIFAR, {lent.deviation:.1%}" if lent else ""
     return f"{len(found)} thresholds, {left} points not achievable{by}"
 
 
-def misfit_groups(row: Row, frame: Frame) -> Groups:
+def misfit_groups(frame: Frame, row: Row) -> Groups:
     """A curve's groups, and for one of a single seed those whose scatter it is lent."""
-    return curve_groups(row, frame) + (lenders(frame) if row.seeds == 1 else [])
+    return curve_groups(frame, row) + (lenders(frame) if row.seeds == 1 else [])
 
 
 for row in BY_NAME.values():
-    counted(FIG1A, f"misfit-{row.name}", partial(misfit_groups, row), partial(misfit, row), partial(misfit_told, row))
+    counted(FIG1A, f"misfit-{row.name}", [row], misfit, misfit_told, misfit_groups)
 FIG1A.quantities.update(misfits.ANSWERED)
 
 
@@ -122,24 +122,20 @@ FIG1A.quantities.update(misfits.ANSWERED)
 
 def lower_groups(frame: Frame) -> Groups:
     """Searches in which every seed reads a sample of its own: a shared one would be taken for a lack of fit."""
-    found = []
-    for row in ROWS:
-        with contextlib.suppress(Missing):
-            found += curve_groups(row, frame, lower=True)
-    if not found:
+    rows = stored_rows(frame, lower=True)
+    if not rows:
         raise Missing(f"no curve with a sample for each seed at {frame.profile}")
-    return found
+    return [group for row in rows for group in curve_groups(frame, row, lower=True)]
 
 
 def tested_laws(frame: Frame) -> dict[InverseLawFit, float]:
     """The p-value of the lack of fit of each law that has one, over curves and lower thresholds."""
     laws = []
-    for row in ROWS:
-        with contextlib.suppress(Missing):
-            runs = curve(frame, row, lower=True)
-            for threshold in row.thresholds(frame.profile, lower=True):
-                with contextlib.suppress(FitError):
-                    laws.append(law_fit(crossings(runs, threshold)))
+    for row in stored_rows(frame, lower=True):
+        runs = curve(frame, row, lower=True)
+        for threshold in row.thresholds(frame.profile, lower=True):
+            with contextlib.suppress(FitError):
+                laws.append(law_fit(crossings(runs, threshold)))
     return {law: law.lack_of_fit for law in laws if law.lack_of_fit is not None}
 
 
@@ -168,94 +164,71 @@ def lack_of_fit(frame: Frame) -> Interval:
 # ---------------------------------------------------------------- floors, sensitivities, other losses
 
 
-def floor_of(row: Row, frame: Frame) -> Interval:
-    """N_inf of a curve at its lowest threshold."""
-    return law_fit(reached(frame, row)).floor_interval()
+def steps(values: Iterable[Interval]) -> list[Interval]:
+    """From each value to the next, of which nothing but the two intervals is known."""
+    return [
+        Interval(more.mean - less.mean, more.low - less.high, more.high - less.low, less.n)
+        for less, more in pairwise(values)
+    ]
 
 
-def step(less: Interval, more: Interval) -> Interval:
-    """From one value to another, of which nothing but the two intervals is known."""
-    return Interval(more.mean - less.mean, more.low - less.high, more.high - less.low, less.n)
-
-
-def rate_order(slow: Row, fast: Row, frame: Frame) -> Interval:
+def floor_order(frame: Frame, slow: Row, fast: Row) -> list[Interval]:
     """How much lower the floor is at the larger rate."""
-    return step(floor_of(fast, frame), floor_of(slow, frame))
+    return steps(floors(frame, fast, slow))
 
 
-def sensitivities(rows: Sequence[Row], frame: Frame) -> list[Interval]:
+def sensitivities(frame: Frame, *rows: Row) -> list[Interval]:
     """Steps of alpha from one curve to the next."""
-    alphas = [law_fit(reached(frame, row)).sensitivity_interval() for row in rows]
-    return [step(a, b) for a, b in pairwise(alphas)]
+    return steps(law_fit(reached(frame, row)).sensitivity_interval() for row in rows)
 
 
-def onsets(rows: Sequence[Row], frame: Frame) -> list[Interval]:
-    """Steps of the onset alpha / N_inf from one curve to the next."""
-    found = []
-    for fit in (law_fit(reached(frame, row)) for row in rows):
-        alpha, floor = fit.sensitivity_interval(), fit.floor_interval()
-        low, high = (alpha.low / floor.high, alpha.high / floor.low) if floor.low > 0 else (-math.inf, math.inf)
-        found.append(Interval(fit.sensitivity / fit.floor, low, high, alpha.n))
-    return [step(a, b) for a, b in pairwise(found)]
+def onset(fit: InverseLawFit) -> Interval:
+    """alpha / N_inf, the batch size at which the floor sets in."""
+    alpha, floor = fit.sensitivity_interval(), fit.floor_interval()
+    low, high = (alpha.low / floor.high, alpha.high / floor.low) if floor.low > 0 else (-math.inf, math.inf)
+    return Interval(fit.sensitivity / fit.floor, low, high, alpha.n)
 
 
-def other_thresholds(row: Row, frame: Frame) -> list[Interval]:
+def onsets(frame: Frame, *rows: Row) -> list[Interval]:
+    """Steps of the onset from one curve to the next."""
+    return steps(onset(law_fit(reached(frame, row))) for row in rows)
+
+
+def by_threshold(frame: Frame, row: Row) -> list[Interval]:
     """The exponent at every threshold."""
-    return [exponent([counts]) for counts in on_shared_sample(row, frame)]
+    return [exponent([counts]) for counts in on_shared_sample(frame, row)]
 
 
-def other_classes(rows: Sequence[Row], frame: Frame) -> list[Interval]:
-    """The exponent with ten classes and with two."""
-    return [exponent([reached(frame, row)]) for row in rows]
+def thresholds_told(frame: Frame, row: Row) -> str:
+    return f"thresholds {row.thresholds(frame.profile)}"
 
 
-def by_validation(row: Row, frame: Frame) -> Interval:
+def by_validation(frame: Frame, row: Row) -> Interval:
     """The exponent judged by the validation loss."""
     return exponent([reached(frame, row, "validation")])
 
 
+def by_curve(frame: Frame, *rows: Row) -> list[Interval]:
+    """The exponent of each curve."""
+    return [exponent([reached(frame, row)]) for row in rows]
+
+
 MEDIUM, PARITY = BY_NAME["mnist_medium-lr0p05"], BY_NAME["mnist_evenodd-lr0p05"]
-ADAM = BY_NAME["cifar10_medium-adam"]
-HARDER = tuple(BY_NAME[f"{data}_medium-lr0p05"] for data in ("mnist", "cifar10", "cifar100"))
-RATES = (
+HARDER = [BY_NAME[f"{data}_medium-lr0p05"] for data in ("mnist", "cifar10", "cifar100")]
+counted(FIG1B, "adam-negative-ninf", [BY_NAME["cifar10_medium-adam"]], floors)
+counted(FIG1B, "threshold-too", [MEDIUM], by_threshold, thresholds_told)
+counted(FIG1B, "cv-error-too", [MEDIUM], by_validation)
+counted(FIG1B, "classes-too", [MEDIUM, PARITY], by_curve, "ten classes, then two")
+counted(FIG1B, "alpha-grows", HARDER, sensitivities)
+counted(FIG1B, "floor-onset", HARDER, onsets)
+for model, *rates in (
     ("mnist_medium", "lr0p01", "lr0p05"),
     ("cifar10_medium", "lr0p01", "lr0p05"),
     ("cifar100_large", "lr0p025", "lr0p05"),
-)
-counted(FIG1B, "adam-negative-ninf", partial(curve_groups, ADAM), partial(floor_of, ADAM))
-for model, *names in RATES:
-    slow, fast = (BY_NAME[f"{model}-{name}"] for name in names)
-    counted(FIG1B, f"lr-order-{model}", of_rows(curve_groups, slow, fast), partial(rate_order, slow, fast))
-counted(FIG1B, "threshold-too", partial(curve_groups, MEDIUM), partial(other_thresholds, MEDIUM),
-        lambda frame: f"thresholds {MEDIUM.thresholds(frame.profile)}")  # fmt: skip
-counted(FIG1B, "cv-error-too", partial(curve_groups, MEDIUM), partial(by_validation, MEDIUM))
-counted(FIG1B, "classes-too", of_rows(curve_groups, MEDIUM, PARITY), partial(other_classes, (MEDIUM, PARITY)),
-        "ten classes, then two")  # fmt: skip
-counted(FIG1B, "alpha-grows", of_rows(curve_groups, *HARDER), partial(sensitivities, HARDER))
-counted(FIG1B, "floor-onset", of_rows(curve_groups, *HARDER), partial(onsets, HARDER))
-
-
-# ---------------------------------------------------------------- beside the claims
-
-
-def rival(row: Row, frame: Frame) -> Interval:
-    """log10 of the squared misfit of the bound behind ISGD's Eq. 22 over this law's, both fitted alike."""
-    found = preference(reached(frame, row))
-    return Interval(found, found, found, len(curve(frame, row)))
-
-
-READ = MEDIUM.thresholds("reduced")
-CHECK = ("every-update", f"{MEDIUM.name}/256")
-counted(FIG1B, "grid-against-every-update", CHECK, partial(grid_ratio, *CHECK, READ))
-for batch in SWINGING[MEDIUM.name]:
-    both = (f"{MEDIUM.name}/{batch}/every", f"{MEDIUM.name}/{batch}")
-    counted(FIG1B, f"grid-over-every-update-{batch}", both, partial(grid_ratio, *both, READ[-1:]))
+):
+    counted(FIG1B, f"lr-order-{model}", [BY_NAME[f"{model}-{rate}"] for rate in rates], floor_order)
 for threshold, batch in product(map(MEDIUM.threshold, PAPER_HALVINGS), SWINGING[MEDIUM.name]):
-    name = f"excess-{threshold:g}-{batch}"
-    counted(FIG1B, name, partial(curve_groups, MEDIUM), partial(excess, threshold, batch))
-for row in ROWS:
-    note = "log10 of the squared misfit of ISGD's Eq. 22 over this law's"
-    FIG1B.quantity(f"rival-{row.name}", partial(curve_groups, row), note=note)(partial(rival, row))
+    counted(FIG1B, f"excess-{threshold:g}-{batch}", [MEDIUM], partial(excess, threshold, batch))
 
 
 # ---------------------------------------------------------------- drawing

@@ -111,10 +111,10 @@ def law(group: str, frame: Frame) -> Interval:
     return exponent([c for c in found if not any(u.censored for u in c[len(c) // 2 :])])
 
 
-def note(group: str, frame: Frame) -> str:
-    bleu = frame[group]["bleu_beam"]
+def note(frame: Frame) -> str:
+    bleu = frame["panel"]["bleu_beam"]
     score = f"BLEU {bleu.min():.1f} to {bleu.max():.1f} where they end"
-    return f"{CORPORA[settings_of(frame, group)['corpus']]}; {told_apart(law(group, frame))}; {score}"
+    return f"{CORPORA[settings_of(frame, 'panel')['corpus']]}; {told_apart(law('panel', frame))}; {score}"
 
 
 def settings_of(frame: Frame, group: str) -> Mapping[str, Any]:
@@ -163,7 +163,7 @@ def draw(frame: Frame, figure: Figure) -> None:
 
 
 def panel(letter: str, rate: float) -> Panel:
-    """The panel of one learning rate. The law on captions, a stand-in, decides nothing."""
+    """The panel of one learning rate. The law on captions, a stand-in, is drawn alone."""
     made = Panel(
         f"inverse_law/fig2{letter}",
         f"Updates against words per batch, translation at learning rate {rate:g}",
@@ -171,8 +171,7 @@ def panel(letter: str, rate: float) -> Panel:
         alt="Updates to a training loss against target words per batch on logarithmic axes, with the fitted law.",
         size=(7.4, 4.4),
     )
-    for name, group in (("law", "panel"), ("law-captions", "captions")):
-        made.quantity(name, [group], note=partial(note, group), shown=group == "captions")(partial(law, group))
+    made.quantity("law", ["panel"], note=note)(partial(law, "panel"))
     made.table(table)
     made.drawing(draw)
     return made

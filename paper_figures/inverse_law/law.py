@@ -58,7 +58,7 @@ def crossings(runs: Iterable[Search], threshold: float, monitor: str = "training
 # ---------------------------------------------------------------- which groups a curve is read from
 
 
-def curve_groups(row: Row, frame: Frame, *, lower: bool = False) -> Groups:
+def curve_groups(frame: Frame, row: Row, *, lower: bool = False) -> Groups:
     """The groups of a curve, or those for its lower thresholds, of every batch size whose seeds are all stored.
 
     Where a point was tested after every update, as in the paper, these runs count and those on a grid do not.
@@ -77,25 +77,20 @@ def curve_groups(row: Row, frame: Frame, *, lower: bool = False) -> Groups:
     return found
 
 
-def family_groups(row: Row, frame: Frame) -> Groups:
+def family_groups(frame: Frame, row: Row) -> Groups:
     """The groups of a curve with those of its lower thresholds, where there are enough."""
-    found = curve_groups(row, frame)
+    found = curve_groups(frame, row)
     with contextlib.suppress(Missing):
-        found += curve_groups(row, frame, lower=True)
+        found += curve_groups(frame, row, lower=True)
     return found
 
 
-def of_rows(groups: Callable[[Row, Frame], Groups], *rows: Row) -> Callable[[Frame], Groups]:
-    """The groups of several curves. Raises Missing where one of them lacks its runs."""
-    return lambda frame: [group for row in rows for group in groups(row, frame)]
-
-
-def stored_rows(frame: Frame, rows: Iterable[Row] = ROWS) -> list[Row]:
-    """The curves that have enough stored runs at the profile."""
+def stored_rows(frame: Frame, rows: Iterable[Row] = ROWS, *, lower: bool = False) -> list[Row]:
+    """The curves that have enough stored runs at the profile, or enough of those for their lower thresholds."""
     found = []
     for row in rows:
         with contextlib.suppress(Missing):
-            curve_groups(row, frame)
+            curve_groups(frame, row, lower=lower)
             found.append(row)
     return found
 
@@ -110,7 +105,7 @@ def repeated_rows(frame: Frame) -> list[Row]:
 
 def curve(frame: Frame, row: Row, *, lower: bool = False) -> list[Search]:
     """The searches of a curve, or those for its lower thresholds."""
-    return searches(frame, curve_groups(row, frame, lower=lower))
+    return searches(frame, curve_groups(frame, row, lower=lower))
 
 
 def families(frame: Frame, row: Row) -> dict[float, list[Updates]]:
@@ -156,6 +151,11 @@ def law_fit(counted: Sequence[Updates]) -> InverseLawFit:
     return fit_inverse_law(counted, blocks=paired)
 
 
+def floors(frame: Frame, *rows: Row) -> list[Interval]:
+    """N_inf of each curve at its lowest threshold."""
+    return [law_fit(reached(frame, row)).floor_interval() for row in rows]
+
+
 def exponent(*curves: Iterable[Sequence[Updates]]) -> Interval:
     """Exponent of M in N - N_inf, one for all thresholds of all curves: minus the fitted one.
 
@@ -191,19 +191,25 @@ def behind(frame: Frame) -> str:
 def counted(
     panel: Panel,
     name: str,
-    groups: Callable[[Frame], Groups] | Sequence[str],
-    value: Callable[[Frame], Interval | Sequence[Interval]],
-    note: Callable[[Frame], str] | str = "",
+    rows: Sequence[Row],
+    value: Callable[..., Interval | Sequence[Interval]],
+    note: Callable[..., str] | str = "",
+    groups: Callable[[Frame, Row], Groups] = curve_groups,
 ) -> None:
-    """Add a quantity of searches to a panel: only seeds repeat, and beside it stand the sizes it comes from."""
+    """Add a quantity of curves to a panel: only seeds repeat, and beside it stand the sizes it comes from.
+
+    ``value`` and ``note`` are functions of the frame and of each curve; ``groups`` says which runs of one they read.
+    """
+
+    def needed(frame: Frame) -> Groups:
+        return [group for row in rows for group in groups(frame, row)]
 
     def repeated(frame: Frame) -> list[Interval]:
-        found = value(frame)
-        seeds = frame.runs["seed"].nunique()
+        found, seeds = value(frame, *rows), frame.runs["seed"].nunique()
         return [replace(each, n=min(each.n, seeds)) for each in ([found] if isinstance(found, Interval) else found)]
 
     def told(frame: Frame) -> str:
-        text = note if isinstance(note, str) else note(frame)
+        text = note if isinstance(note, str) else note(frame, *rows)
         return "; ".join(filter(None, (text, behind(frame))))
 
-    panel.quantities[name] = Quantity(repeated, groups if callable(groups) else tuple(groups), note=told)
+    panel.quantities[name] = Quantity(repeated, needed, note=told)

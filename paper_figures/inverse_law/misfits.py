@@ -25,8 +25,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paper_figures.inverse_law.exponents import LEAST_POINTS
@@ -38,7 +36,6 @@ from paper_figures.inverse_law.law import (
     families,
     family_groups,
     law_fit,
-    searches,
     stored_rows,
 )
 from paper_figures.inverse_law.settings import BY_NAME, ONCE, Row
@@ -50,7 +47,8 @@ from suite.papers.panel import Frame, Quantity
 if TYPE_CHECKING:
     import numpy as np
 
-LENDING = ("cifar10_small-lr0p05", "cifar100_small-lr0p05")  # whose seeds stand in for those of one-seed curves
+# Curves whose scatter between seeds is lent to those of one seed: the LeNet's on CIFAR.
+LENDING = (BY_NAME["cifar10_small-lr0p05"], BY_NAME["cifar100_small-lr0p05"])
 SLOW = 0.01  # the rate at which the law holds at every batch size
 BREAKS = "mnist_medium-lr0p05"  # the curve that leaves the law at small batches
 FAR = 16  # batch sizes whose law says what smaller ones were to need
@@ -153,21 +151,16 @@ def between_seeds(curves: Iterable[Sequence[Updates]]) -> Scatter | None:
 
 
 def lenders(frame: Frame) -> Groups:
-    """The groups whose scatter is lent: the LeNet's on CIFAR."""
-    found: Groups = []
-    for name in LENDING:
-        with suppress(Missing):
-            found += curve_groups(BY_NAME[name], frame)
-    return found
+    """The groups whose scatter is lent."""
+    return [group for row in stored_rows(frame, LENDING) for group in curve_groups(frame, row)]
 
 
 def lent_scatter(frame: Frame) -> Scatter | None:
-    """Between seeds of the LeNet on CIFAR, at its first threshold and the sizes of the one-seed curves."""
+    """Between seeds of these curves, at their first threshold and the sizes of the one-seed curves."""
     curves = []
-    for row in map(BY_NAME.__getitem__, LENDING):
-        with suppress(Missing):
-            counted = crossings(curve(frame, row), row.thresholds(frame.profile)[0])
-            curves.append([u for u in counted if u.batch in ONCE["sizes"]])
+    for row in stored_rows(frame, LENDING):
+        counted = crossings(curve(frame, row), row.thresholds(frame.profile)[0])
+        curves.append([u for u in counted if u.batch in ONCE["sizes"]])
     return between_seeds(curves)
 
 
@@ -206,27 +199,15 @@ def rival_root(batch: float | np.ndarray, u: float, v: float) -> Any:
     return root + np.sqrt(root**2 + v)
 
 
-# ---------------------------------------------------------------- beside the claims: the grid of tests, small batches
+# ---------------------------------------------------------------- beside the claims: small batches
 
 
-def grid_ratio(fine: str, coarse: str, thresholds: Sequence[float], frame: Frame) -> Interval:
-    """Updates found on the grid over those that every update's test finds, by seed and threshold."""
-    every, grid = searches(frame, [fine]), searches(frame, [coarse])
-    ratios = []
-    for threshold in thresholds:
-        (whole,), (part,) = crossings(every, threshold), crossings(grid, threshold)
-        ratios += [a / b for a, b in zip(part.seen, whole.seen, strict=False) if a and b]
-    if len(ratios) < 2:
-        raise Missing("two seeds that arrived by both")
-    return log_interval(ratios)
-
-
-def excess(threshold: float, batch: int, frame: Frame) -> Interval:
+def excess(threshold: float, batch: int, frame: Frame, row: Row) -> Interval:
     """Updates at a small batch over those that the law fitted to M >= 16 foretells.
 
     Raises Missing where a seed did not arrive within the limit.
     """
-    found = crossings(curve(frame, BY_NAME[BREAKS]), threshold)
+    found = crossings(curve(frame, row), threshold)
     law = law_fit([u for u in found if u.batch >= FAR])
     here = [u for u in achievable(found) if u.batch == batch]
     if not here:
@@ -251,31 +232,35 @@ def slow_rows(frame: Frame) -> list[Row]:
 
 
 def slow_groups(frame: Frame) -> Groups:
-    return [group for row in slow_rows(frame) for group in family_groups(row, frame)]
+    return [group for row in slow_rows(frame) for group in family_groups(frame, row)]
 
 
-def slow_points(frame: Frame) -> list[tuple[InverseLawFit, list[Updates]]]:
-    """The law fitted to every batch size, and its achievable points, of every threshold of these curves."""
-    found = [counted for row in slow_rows(frame) for counted in families(frame, row).values()]
-    return [(law_fit(counted), achievable(counted)) for counted in found]
+def slow_curves(frame: Frame) -> list[list[Updates]]:
+    """Updates to every threshold of these curves."""
+    return [counted for row in slow_rows(frame) for counted in families(frame, row).values()]
 
 
 def largest_slow(frame: Frame) -> float:
-    """The largest misfit in % over these points."""
-    return 100 * max(abs(typical(fit, u)) for fit, points in slow_points(frame) for u in points)
+    """The largest misfit in % over their achievable points, of laws fitted to every batch size."""
+    fitted = [(law_fit(counted), achievable(counted)) for counted in slow_curves(frame)]
+    return 100 * max(abs(typical(fit, u)) for fit, points in fitted for u in points)
 
 
 def behind_slow(frame: Frame) -> list[float]:
     """Networks, curves, smallest and largest batch size, and the fewest seeds of a point."""
-    found = slow_points(frame)
-    points = [u for _, achieved in found for u in achieved]
+    curves = slow_curves(frame)
+    points = [u for counted in curves for u in achievable(counted)]
     sizes = [u.batch for u in points]
-    return [len(slow_rows(frame)), len(found), min(sizes), max(sizes), min(len(u.seen) for u in points)]
+    return [len(slow_rows(frame)), len(curves), min(sizes), max(sizes), min(len(u.seen) for u in points)]
 
 
 def breaking(frame: Frame) -> dict[float, list[Updates]]:
     """Updates of the curve that leaves the law, by threshold, the highest first."""
     return dict(sorted(families(frame, BY_NAME[BREAKS]).items(), reverse=True))
+
+
+def breaking_groups(frame: Frame) -> Groups:
+    return family_groups(frame, BY_NAME[BREAKS])
 
 
 def onsets(frame: Frame) -> list[float]:
@@ -299,11 +284,10 @@ def onset(counted: Sequence[Updates]) -> int:
 
 BEHIND = "networks, curves, smallest and largest batch size, seeds a point"
 ALLOWED = "misfit allowed in %; batch sizes from here on fit the law"
-BENT = partial(family_groups, BY_NAME[BREAKS])
 ANSWERED = {
     "largest-misfit": Quantity(largest_slow, slow_groups, note=f"rate {SLOW}, every batch size fitted"),
     "misfit-behind": Quantity(behind_slow, slow_groups, note=BEHIND),
     "onset-rule": Quantity(lambda frame: [100 * NEAR, FAR], note=ALLOWED),
-    "onset-thresholds": Quantity(lambda frame: list(breaking(frame)), BENT),
-    "onset-batches": Quantity(onsets, BENT),
+    "onset-thresholds": Quantity(lambda frame: list(breaking(frame)), breaking_groups),
+    "onset-batches": Quantity(onsets, breaking_groups),
 }

@@ -127,7 +127,8 @@ LIMIT = 20_000  # updates after which a threshold is censored at reduced
 PAPER_EPOCHS = 200  # likewise at paper
 CHECKED = ("mnist_medium-lr0p05", 256, 2)  # tested after every update on the whole sample: row, batch, seeds
 # Tested after every update, on the sample of the others: at these sizes the loss swings from one update to the next,
-# and a grid of tests passes over the first that lies below a threshold.
+# and a grid of tests passes over the first that lies below a threshold. To the lowest threshold it found 1.05 times
+# [1.00, 1.11] the updates at M = 2 and 1.01 times [0.99, 1.04] at M = 8; at M = 256, by CHECKED, 0.96 [0.91, 1.01].
 SWINGING = {"mnist_medium-lr0p05": (1, 2, 4, 8)}
 
 

@@ -21,6 +21,7 @@ FULL = {
     "share": 0.2,
     "growth": 0.05,
     "every": 7,
+    "warmstart": {"updates": 60, "algorithm": {"n": 0}},
 }
 
 
@@ -56,6 +57,7 @@ def test_every_setting_has_its_place():
         growth=0.05,
         every=7,
         seed=3,
+        warmstart=1.0,  # 60 updates of ten gradients each
     )
 
 

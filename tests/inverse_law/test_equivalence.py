@@ -87,6 +87,8 @@ def test_one_seed_has_the_scatter_that_it_is_lent():
     assert lent.degrees == 6
     small, large = (largest_misfit([once], Scatter(s, 6)).high for s in (0.01, 0.03))
     assert math.log1p(large) > 2 * math.log1p(small)
+    error = misfits(once, Scatter(0.03, 6)).error  # residuals of a fit of two constants, so 5 - 2 of the variance
+    assert (error**2).sum() == pytest.approx(3 * 0.03**2)
 
 
 def test_the_lent_scatter_is_that_within_a_size():

@@ -73,14 +73,10 @@ def test_an_earlier_bound_inverted_is_another_law(noise: float, rate: float) -> 
     assert max(abs(law.predict(batch) / n - 1) for batch, n in counts.items()) > 0.05
 
 
-@pytest.mark.parametrize("learners", [2, 8, 64])
-def test_an_all_reduce_played_message_by_message_takes_its_known_time(learners: int) -> None:
-    """2 log2 P messages one after another, and 2 (P - 1) / P of the gradient over each link."""
-    wire = 2 * (learners - 1) / learners * equations.BYTES / equations.BANDWIDTH
-    assert equations.allreduce_seconds(learners) == pytest.approx(wire)
-    assert equations.allreduce_seconds(learners, 0.5) == pytest.approx(wire + math.log2(learners))
-    with pytest.raises(ValueError, match="power of two of learners, not 6"):
-        equations.allreduce_seconds(6)
+def test_an_all_reduce_of_four_halves_twice_and_doubles_twice() -> None:
+    """A half and a quarter of the gradients travel over a link, and a quarter and a half come back."""
+    wire = (1 / 2 + 1 / 4 + 1 / 4 + 1 / 2) * equations.BYTES / equations.BANDWIDTH
+    assert equations.allreduce_seconds(4, 0.5) == pytest.approx(wire + 4 * 0.5)
 
 
 def test_the_growth_of_an_all_reduce_is_a_slope_over_doublings(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ from suite.training.optimizers import CaffeSGD
 from suite.training.problem import QuadraticProblem
 
 Gradient = Callable[[Tensor, int], Tensor]  # points [k, d], iteration -> gradients [k, d]
+Found = dict[str, float | list[float]]  # results by name
 D, EXAMPLES, BATCH = 40, 480, 4
 RATE = torch.tensor(0.05, dtype=torch.float64)
 
@@ -77,13 +78,11 @@ def walk(
     start: Tensor,
     turns: int,
     gradient: Gradient,
-    *,
     rate: Tensor = RATE,
-    state: crossbow.SMAState | None = None,
 ) -> list[crossbow.SMAState]:
     """The states of SMA, the initial one first."""
     k = algorithm.collective.rows
-    states = [state or algorithm.init(start)]
+    states = [algorithm.init(start)]
     for t in range(turns):
         turn = Turn(t, tuple(GradientRef(j, t, t * k + j) for j in range(k)))
         points, losses = algorithm.points(states[-1], turn).parameters, torch.zeros(k, dtype=torch.float64)
@@ -111,8 +110,7 @@ def algebra(spec: RunSpec, context: Context) -> Outcome:
     torch.set_num_threads(context.execution["threads"])
     made = problem(spec.seed)
     start = torch.ones(D, dtype=torch.float64)
-    results: dict[str, float | list[float]] = {}
-    results |= limits()
+    results = limits()
     context.report(0.4)
     results |= replicas_and_centre(made, start, spec.seed)
     context.report(0.7)
@@ -141,7 +139,7 @@ def paths() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def limits() -> dict[str, float | list[float]]:
+def limits() -> Found:
     """Largest stable rates of one learner, which alpha = 1 makes unstable, and of two and four."""
     return {
         "one_learner_limits": [stability(1, 1.0, 0.0, turns=8000), stability(1, 1.0, 0.9)],
@@ -149,7 +147,7 @@ def limits() -> dict[str, float | list[float]]:
     }
 
 
-def replicas_and_centre(made: Any, start: Tensor, run_seed: int) -> dict[str, float | list[float]]:
+def replicas_and_centre(made: Any, start: Tensor, run_seed: int) -> Found:
     """Batches and distances of a run through :class:`suite.model_averaging.learners.Learners`."""
     k = 4
     order = Shuffled(EXAMPLES, BATCH, seed(run_seed, "order"))
@@ -167,37 +165,35 @@ def replicas_and_centre(made: Any, start: Tensor, run_seed: int) -> dict[str, fl
         distances.append(float(torch.pdist(w).min()))
     everything = torch.cat([rows.flatten() for rows in read])
     shared = [rows.numel() - rows.unique().numel() for rows in read]
-    found: dict[str, float | list[float]] = {
+    return {
         "shared_in_iteration": float(max(shared)),
         "shared_in_epoch": float(everything.numel() - everything.unique().numel()),
         "batches_per_learner": learners.taken / (k * learners.t),
         "least_distance": min(distances),
     }
-    return found
 
 
-def devices(made: QuadraticProblem, start: Tensor) -> dict[str, float | list[float]]:
-    """What a device of two sends in the two-level form (section 3.3) and in the flat one."""
-    found: dict[str, float | list[float]] = {}
-    sent, references = [], []
-    for m in (1, 2, 4):
+def devices(made: QuadraticProblem, start: Tensor) -> Found:
+    """Numbers that a device of two sends with 1, 2 and 4 learners, on two levels (section 3.3) and flat."""
+
+    def sent(m: int, **settings: Any) -> float:
         counted = CountingSum(2 * m, 2)
-        algorithm = sma(2 * m, counted, devices=2)
-        walk(algorithm, start, 3, noisy(made, 2 * m))
-        sent.append(float(counted.sent[0]))
-        _, to_centre = algorithm.corrections(torch.zeros(2 * m, D, dtype=torch.float64), start)
-        references.append(len(to_centre) / 2)
-    found["traffic"], found["references"] = [value / sent[0] for value in sent], references
-    flat_sent = []
-    for m in (1, 2, 4):
-        counted = CountingSum(2 * m, 2)
-        walk(sma(2 * m, counted), start, 1, noisy(made, 2 * m))
-        flat_sent.append(float(counted.sent[0]))
-    found["flat_traffic"] = [value / flat_sent[0] for value in flat_sent]
-    return found
+        walk(sma(2 * m, counted, **settings), start, 1, noisy(made, 2 * m))
+        return float(counted.sent[0])
+
+    def references(m: int) -> float:
+        _, to_centre = sma(2 * m, CountingSum(2 * m, 2), devices=2).corrections(start.new_zeros(2 * m, D), start)
+        return len(to_centre) / 2
+
+    learners = (1, 2, 4)
+    return {
+        "traffic": [sent(m, devices=2) / sent(1, devices=2) for m in learners],
+        "references": [references(m) for m in learners],
+        "flat_traffic": [sent(m) / sent(1) for m in learners],
+    }
 
 
-def synchronous(made: Any, start: Tensor) -> dict[str, float | list[float]]:
+def synchronous(made: Any, start: Tensor) -> Found:
     """Parallel synchronous SGD (Fig. 1)."""
     optimizer = CaffeSGD(momentum=0.9)
     loss_gradient = Functional(made)
