@@ -12,7 +12,8 @@ import pytest
 from benchmarks.document import Book
 from benchmarks.floors import faster, floors
 from benchmarks.measuring import Effort, collect_garbage
-from suite.speed.baselines import GateError
+from suite.report.speed import table
+from suite.speed.baselines import GateError, read
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -95,3 +96,9 @@ def book(request: pytest.FixtureRequest, books: dict[str, Book], effort: Effort)
             made.add_floor(effort.device if effort.device == "cuda" else str(threads), best)
     yield books[effort.device]
     collect_garbage(effort.device)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """The document's table, where this session wrote to it."""
+    if terminalreporter.stats.get("passed") and (path := config.getoption("out")).exists():
+        terminalreporter.write_line(table(read(path)))

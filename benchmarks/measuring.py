@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,30 +99,6 @@ def finished(
         updates_per_sample=turns.updates,
         **grows,
     )
-
-
-class OurSeconds:
-    """The timer that pytest-benchmark is given: it moves by our side's seconds per update alone.
-
-    A benchmark's round lets all sides take turns; its own table then shows what it names, an update of ours.
-    """
-
-    def __init__(self) -> None:
-        self.read: Callable[[], float] = lambda: 0.0
-
-    def watch(self, turns: Alternation, side: str = "ours") -> None:
-        self.read = lambda: sum(turns.seconds[side])
-
-    def __call__(self) -> float:
-        return self.read()
-
-
-OUR_SECONDS = OurSeconds()
-
-
-def our_seconds() -> float:
-    """``OUR_SECONDS`` as a function, since pytest-benchmark prints its timer's name."""
-    return OUR_SECONDS()
 
 
 def collect_garbage(device: str) -> None:

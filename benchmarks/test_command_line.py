@@ -10,13 +10,11 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from benchmarks.alternating import Alternation, Side, Timer
 from benchmarks.document import Book, entry
-from benchmarks.measuring import OUR_SECONDS, our_seconds
 from suite.runs.environment import ROOT
 from suite.runs.store import Outcome, Store, encode
 from suite.spec import RunSpec
@@ -35,21 +33,21 @@ def command(*words: str) -> Callable[[int], None]:
     return run
 
 
-def compare(name: str, ours: Sequence[str], other: tuple[str, Sequence[str]], benchmark: Any, book: Book) -> None:
+def compare(name: str, ours: Sequence[str], other: tuple[str, Sequence[str]], book: Book) -> None:
     """Let two commands take turns."""
     sides = {"ours": Side(command(*ours)), other[0]: Side(command(*other[1]))}
     turns = Alternation(sides, Timer())
-    turns.round()  # caches of the file system
-    OUR_SECONDS.watch(turns)
-    benchmark.pedantic(turns.round, rounds=ROUNDS)
+    for side in sides.values():
+        turns.timer(side, 1)  # caches of the file system
+    for _ in range(ROUNDS):
+        turns.round()
     samples = {side: {**made, "processor": None} for side, made in turns.samples().items()}  # another process's work
     book.add(name, entry("command line", samples, unit="seconds per command", examples=1))
 
 
-@pytest.mark.benchmark(group="command line", timer=our_seconds)
-def test_start(benchmark: Any, book: Book) -> None:
+def test_start(book: Book) -> None:
     imports = ("import typer, rich", ["-c", "import typer, rich"])
-    compare("list", ["-m", "suite", "list"], imports, benchmark, book)
+    compare("list", ["-m", "suite", "list"], imports, book)
 
 
 @pytest.fixture(scope="module")
@@ -65,8 +63,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
     return made
 
 
-@pytest.mark.benchmark(group="command line", timer=our_seconds)
 @pytest.mark.parametrize("verb", ["list", "check"])
-def test_large_store(verb: str, stores: dict[int, Path], benchmark: Any, book: Book) -> None:
+def test_large_store(verb: str, stores: dict[int, Path], book: Book) -> None:
     large, small = (["-m", "suite", verb, "--store", str(stores[count])] for count in (10 * RUNS, RUNS))
-    compare(f"{verb}, {10 * RUNS} runs", large, (f"{RUNS} runs", small), benchmark, book)
+    compare(f"{verb}, {10 * RUNS} runs", large, (f"{RUNS} runs", small), book)

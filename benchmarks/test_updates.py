@@ -5,18 +5,17 @@
     nox -s benchmark -- --heavy --out other.json          large networks on a CPU too
     nox -s benchmark -- --only 'growth.*batch'            LeNet against its batch, which ``benchmarks.figure`` draws
 
-pytest-benchmark's table shows an update of ours; ratios stand in ``extra_info`` and in the document.
+The ratios of the document are printed at the end.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from benchmarks.document import Book
-from benchmarks.measuring import OUR_SECONDS, Effort, finished, our_seconds, prepared
+from benchmarks.measuring import Effort, finished, prepared
 from benchmarks.workloads import GROWTH, WORKLOADS, Workload
 from suite.runs.telemetry import Watch
 
@@ -24,32 +23,28 @@ pytestmark = pytest.mark.filterwarnings("default")  # compilers warn; a measurem
 DEVICES = (pytest.param("cpu"), pytest.param("cuda", marks=pytest.mark.gpu))
 
 
-def measure(workload: Workload, benchmark: Any, book: Book, effort: Effort) -> None:
+def measure(workload: Workload, book: Book, effort: Effort) -> None:
     """Time a workload and write it down."""
     turns, absent, rounds = prepared(workload, effort)
     try:
-        OUR_SECONDS.watch(turns)
         with Watch(effort.device) as watch:
-            benchmark.pedantic(turns.round, rounds=rounds)
-        made = finished(workload, turns, absent, watch.seen())
-        book.add(workload.name, made)
-        benchmark.extra_info.update(ratio=made["ratio"], examples=made["examples"], flops=made["flops"])
+            for _ in range(rounds):
+                turns.round()
+        book.add(workload.name, finished(workload, turns, absent, watch.seen()))
     finally:
         turns.close()
 
 
-@pytest.mark.benchmark(group="updates", timer=our_seconds)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.name)
-def test_update(workload: Workload, device: str, benchmark: Any, book: Book, effort: Effort) -> None:
-    measure(workload, benchmark, book, effort)
+def test_update(workload: Workload, device: str, book: Book, effort: Effort) -> None:
+    measure(workload, book, effort)
 
 
-@pytest.mark.benchmark(group="growth", timer=our_seconds)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("workload", GROWTH, ids=lambda w: w.name)
-def test_growth(workload: Workload, device: str, benchmark: Any, book: Book, effort: Effort) -> None:
+def test_growth(workload: Workload, device: str, book: Book, effort: Effort) -> None:
     """Along the batch beside every rival: the figure of milliseconds against M is drawn from it."""
     assert workload.axis is not None
     few = replace(effort, rivals=("plain",), seconds=effort.seconds / 5)
-    measure(workload, benchmark, book, effort if workload.axis[0] == "batch" else few)
+    measure(workload, book, effort if workload.axis[0] == "batch" else few)

@@ -5,8 +5,8 @@
     python -m ci.gpu --claims --budget 1800 --data DIR
 
 Runs from the source tree; nothing need be installed but torch, numpy, pandas, pyarrow, scipy, scikit-learn, pillow,
-psutil, safetensors, simpy, typer, rich and pytest (``datasets`` is read around; ``nvidia-ml-py``, pytest-benchmark
-and others are used where they are there). Each stage is ended when its share of the budget is spent; what it has
+psutil, safetensors, simpy, typer, rich and pytest (``datasets`` is read around; ``nvidia-ml-py`` and others are used
+where they are there). Each stage is ended when its share of the budget is spent; what it has
 written by then is kept, and what it leaves over is the next stages'. Runs come last, most valuable first
 (``suite.commands.priority``), and go on where the last call stopped. OUT then holds ``summary.json``, a log per
 stage, the benchmark document, ``runs.zip`` and, with the checkpoints of runs under way, ``unfinished.zip``;

@@ -18,12 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from suite.claims.judge import VERDICTS
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Markdown, the first column to the left and numbers to the right."""
-    lines = [head, ["---", *["--:"] * (len(head) - 1)], *rows]
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+from suite.report.numerals import markdown
 
 
 def of_claims(verdicts: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]]:
@@ -34,7 +29,7 @@ def of_claims(verdicts: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]]:
         counted.setdefault(rests_on or "nothing measured", Counter())[verdict["verdict"]] += 1
     rows = [[name, *(tally[v] for v in VERDICTS), tally.total()] for name, tally in counted.items()]
     red = [annotation(v["id"], f"{v['verdict']}: {v['why']}") for v in verdicts if v["red"]]
-    return table(["claims", *VERDICTS, "all"], rows), red
+    return markdown(["claims", *VERDICTS, "all"], rows, "l" + "r" * (len(VERDICTS) + 1)), red
 
 
 def of_gate(found: Mapping[str, Any]) -> tuple[str, list[str]]:
@@ -46,7 +41,7 @@ def of_gate(found: Mapping[str, Any]) -> tuple[str, list[str]]:
         for row in found["rows"]
     ]
     head = ["workload", "clock", "change", "threshold", "verdict"]
-    return table(head, rows), [annotation("slower", line) for line in found["regressions"]]
+    return markdown(head, rows, "lrrrr"), [annotation("slower", line) for line in found["regressions"]]
 
 
 def annotation(title: str, text: str) -> str:

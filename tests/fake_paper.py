@@ -55,7 +55,7 @@ tolerance = 0
 [fig1.known]
 says = "The baseline beats 60%"
 rule = "holds"
-known_difference = {because = "the printed batch size does not fit the printed rate", shown_by = "shown"}
+finding = "the printed batch size does not fit the printed rate"
 [fig1.order]
 says = "Smaller staleness is better"
 rule = "order"
@@ -135,7 +135,6 @@ def fig1() -> Panel:
     panel.quantity("unexplained", ["descent"])(lambda frame: about(20.0, 1.0))
     panel.quantity("steady", ["descent"])(lambda frame: about(0.1, 0.02))
     panel.quantity("known", ["descent"])(lambda frame: about(0.0))
-    panel.quantity("shown", ["descent"])(lambda frame: 1.0)
     panel.quantity("order", ["descent"])(lambda frame: [about(0.5, 0.1), about(0.25, 0.1)])
     unasked = f"what no claim asks for {HOSTILE}"
     panel.quantity("time-over-best", ["descent"], note=unasked)(lambda frame: about(1.0625))

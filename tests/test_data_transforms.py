@@ -94,7 +94,7 @@ def test_augmentation_of_a_batch_depends_on_seed_worker_and_number_alone(pixels:
         assert torch.equal(augment(inputs[n : n + 1], 11, torch.tensor([4 + n]))[0], together[n])
     same = inputs[:1].expand(3, *inputs.shape[1:])
     assert not torch.equal(*augment(same, 11, torch.tensor([4, 5, 6]))[:2])
-    assert not torch.equal(augment(same, 11, torch.tensor([4])), augment(same[:1], 12, torch.tensor([4])))
+    assert not torch.equal(augment(same[:1], 11, torch.tensor([4])), augment(same[:1], 12, torch.tensor([4])))
     one, other = augment(same[:2], 11, torch.tensor([4, 4]), torch.tensor([0, 1]))
     assert not torch.equal(one, other)
 

@@ -31,7 +31,6 @@ profile = "reduced"
 says = "Ten a second"
 printed = 10
 tolerance = 1
-known_difference = {because = "another card", shown_by = "cause"}
 [fig4.size]
 says = "Ten of them"
 printed = 10
@@ -99,13 +98,6 @@ def test_what_is_damaged_is_red_where_it_hinders_the_claim(paper, found):
     assert (verdict.verdict, verdict.red) == ("reproduced", False)
 
 
-def test_a_known_difference_is_shown_by_the_same_profile(paper, found):
-    fails = exact(20)
-    assert judged(paper, "speed", paper=found(speed=fails, cause=exact(1))).verdict == "known difference"
-    apart = judged(paper, "speed", paper=found(speed=fails), reduced=found(cause=exact(1)))
-    assert (apart.verdict, apart.red) == ("not reproduced", True)
-
-
 def test_values_that_do_not_fit_a_claim_are_red(paper, found):
     verdict = judged(paper, paper=found(size=exact((10, 10))))
     assert (verdict.verdict, verdict.red, verdict.measured) == ("not run", True, exact((10, 10)))
@@ -126,10 +118,10 @@ def test_a_verdict_on_contested_runs_names_the_first_and_counts_the_others(paper
     assert (verdict.verdict, verdict.red, verdict.why) == ("inconclusive", True, told)
 
 
-def test_contested_runs_behind_what_shows_a_cause_or_nothing_of_the_claim(paper, found, runs):
+def test_contested_runs_behind_another_claim_do_not_matter(paper, found, runs):
     contested = {runs[0].id: "odd"}
-    measured = found(speed=exact(20), cause=exact(1), size=exact(10), contested=contested)
-    measured.rests["cause"] = Rests((read_of(runs[0]),))
+    measured = found(speed=exact(10), size=exact(10), contested=contested)
+    measured.rests["speed"] = Rests((read_of(runs[0]),))
     assert judged(paper, "speed", paper=measured).verdict == "inconclusive"
     assert judged(paper, "size", paper=measured).verdict == "reproduced"
 
@@ -168,7 +160,7 @@ def test_what_no_claim_asks_for_is_told_at_the_largest_profile_or_the_smallest_t
     measured = {
         "paper": found(same=exact(3), other=exact(4), large=exact(6)),
         "reduced": found(same=exact(3), other=exact(4)),
-        "smoke": found(size=exact(1), cause=exact(1), same=exact(3), other=exact(3), small=exact(5)),
+        "smoke": found(size=exact(1), speed=exact(1), same=exact(3), other=exact(3), small=exact(5)),
     }
     assert besides("fake/fig4", measured) == [
         ("same", "smoke", exact(3)),

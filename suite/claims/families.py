@@ -35,7 +35,7 @@ def widened(ours: Estimate, level: float) -> Estimate:
 def at_level(verdict: Verdict, level: float) -> str:
     """The word of a verdict's rule on its interval at another level."""
     assert verdict.measured is not None
-    return judge(verdict.claim, widened(verdict.measured, level), verdict.profile, None, verdict.rests_on).verdict
+    return judge(verdict.claim, widened(verdict.measured, level), verdict.profile, verdict.rests_on).verdict
 
 
 def p_value(verdict: Verdict) -> float:
@@ -73,7 +73,7 @@ def _member(verdict: Verdict) -> bool:
     ours = verdict.measured
     if ours is None or verdict.rests_on in ("", EXACT) or verdict.verdict not in APPLIED:
         return False
-    return not verdict.claim.known_difference and any(low < high for _, low, high in ours.spans)
+    return any(low < high for _, low, high in ours.spans)
 
 
 def corrected(found: Sequence[Verdict], since: str) -> list[Verdict]:

@@ -32,7 +32,6 @@ A straddling interval is *inconclusive*, whatever else the entry says. Further k
 ``machine``           why the quantity belongs to the paper's machine, to which it is *bound* if nothing is measured
 ``follows``           in place of ``printed``: a number that follows from what the paper prints
 ``doubt``             other printed facts that exclude the printed value
-``known_difference``  {because, shown_by}: why it fails, and the quantity of a second experiment that shows the cause
 ``property``          why the statement cannot be false of the code at hand; such a claim is not empirical
 ``finding``           what a *not reproduced* teaches; it is then reported, and no longer red
 ``refuted_by``        the observation that would have refuted it; where one claim of a file says it, all must
@@ -76,21 +75,12 @@ VERDICTS = (
     "no visible difference",
     "undetermined",
     "bound to the paper's machine",
-    "known difference",
     "paper contradicts itself",
 )
 
 
 class ClaimError(ValueError):
     """A published file that cannot be read as claims."""
-
-
-@dataclass(frozen=True)
-class KnownDifference:
-    """Why a claim fails at its own profile, and the quantity that shows the cause: a share of cases, all of them."""
-
-    because: str
-    shown_by: str
 
 
 @dataclass(frozen=True)
@@ -125,7 +115,6 @@ class Claim:
     also: tuple[str, ...] = ()  # other places that print the same
     row_of: str = ""  # the claim of which it is a row
     kind: str = CLAIM
-    known_difference: KnownDifference | None = None
 
     @builtins.property  # the field hides the name
     def artifact(self) -> str:
@@ -255,10 +244,7 @@ def _bound(claim: Claim, ours: Estimate) -> bool | None:
 
 
 def _holds(claim: Claim, ours: Estimate) -> bool | None:
-    return _reaches(ours, claim.printed[0] if claim.printed else 1.0)
-
-
-def _reaches(ours: Estimate, needed: float) -> bool | None:
+    needed = claim.printed[0] if claim.printed else 1.0
     return _all(_above(low, high, needed, strict=False) for low, high in zip(ours.low, ours.high, strict=True))
 
 
@@ -275,11 +261,11 @@ def _unseen(margin: float, ours: Estimate) -> bool:
     return all(-margin <= low and high <= margin for low, high in zip(ours.low, ours.high, strict=True))
 
 
-def judge(claim: Claim, ours: Estimate, profile: str, shown: Estimate | None = None, rests_on: str = "") -> Verdict:
+def judge(claim: Claim, ours: Estimate, profile: str, rests_on: str = "") -> Verdict:
     """Decide a claim on a quantity measured at ``profile``, which must be the claim's own or a larger one.
 
-    ``shown`` is the quantity named by the claim's known difference, if it has one. A *proxy* never decides. That a
-    paper contradicts itself can be shown only where no training and no clock had a say: by the grade ``rests_on``.
+    A *proxy* never decides. That a paper contradicts itself can be shown only where no training and no clock had a
+    say: by the grade ``rests_on``.
     Raises ClaimError when the profile is too small or the number of values does not fit the claim.
     """
     if PROFILES.index(profile) < PROFILES.index(claim.profile):
@@ -297,16 +283,6 @@ def judge(claim: Claim, ours: Estimate, profile: str, shown: Estimate | None = N
     if not holds and claim.margin and _unseen(claim.margin, ours):
         why = f"the whole interval lies within {claim.margin:g} of no difference"
         return Verdict(claim, "no visible difference", why, ours, profile)
-    if claim.known_difference:
-        if holds:
-            why = "it was listed as a known difference and now succeeds: the entry is out of date"
-            return Verdict(claim, "known difference", why, ours, profile, red=True)
-        if holds is None:
-            return Verdict(claim, "inconclusive", "the interval straddles the bound", ours, profile)
-        if shown is None or shown.proxy or not shown.finite or not _reaches(shown, 1.0):
-            why = f"the second experiment {claim.known_difference.shown_by!r} does not show the cause"
-            return Verdict(claim, "not reproduced", why, ours, profile, red=True)
-        return Verdict(claim, "known difference", claim.known_difference.because, ours, profile)
     if holds:
         return Verdict(claim, "reproduced", "the whole interval satisfies the rule", ours, profile)
     if holds is None:
@@ -327,7 +303,7 @@ def not_run(claim: Claim, why: str, proxy: Estimate | None = None) -> Verdict:
 
 SHARED = ("where", "rule", "profile", "needs", "because", "tolerance", "relative", "side", "unit", "empirical",
           "lacks", "timed", "margin", "machine", "refuted_by", "kind")  # fmt: skip
-OWN = ("says", "printed", "follows", "order", "quantity", "property", "doubt", "finding", "known_difference",
+OWN = ("says", "printed", "follows", "order", "quantity", "property", "doubt", "finding",
        "undetermined", "also", "row_of")  # fmt: skip
 
 
@@ -347,8 +323,6 @@ def _claim(claim_id: str, raw: dict[str, Any]) -> Claim:
     for key in ("order", "also"):
         if key in raw:
             raw[key] = tuple(raw[key])
-    if "known_difference" in raw:
-        raw["known_difference"] = KnownDifference(**raw["known_difference"])
     # An artifact's defaults serve those of its claims that can use them.
     if raw["rule"] != "bound":
         raw.pop("side", None)

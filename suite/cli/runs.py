@@ -142,11 +142,12 @@ def run(
         | {"--no-wait": no_wait},
     )
     if on is None:
-        from suite.commands.run import run_selection
+        from suite.commands.run import run_artifacts
+        from suite.papers.catalogue import select
 
-        around = (chosen, profile, store, data, device, workers, budget)
+        around = (select(chosen), chosen, profile, store, data, device, workers, budget)
         raise typer.Exit(
-            run_selection(*around, wait=not no_wait, share=part, memory=memory, seeds=seeds, track=track)
+            run_artifacts(*around, wait=not no_wait, share=part, memory=memory, seeds=seeds, track=track)
         )
     from suite.commands.submit import Request, submit_selection
 

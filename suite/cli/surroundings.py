@@ -39,7 +39,7 @@ def data_fetch(name: DatasetName, *, data: DataOption = None) -> None:
 
 @data_app.command("verify")
 def data_verify(names: DatasetNames = None, *, data: DataOption = None) -> None:
-    """Compare data sets, or all that are here, with the sizes, labels and statistics they must have.
+    """Compare data sets, or all that are here, with the sizes, labels and contents they must have.
 
     Exit 1 when one differs.
     """
@@ -82,15 +82,13 @@ Into = Annotated[Path | None, typer.Option(help="folder to make; default NAME", 
 
 def new_paper_(name: ShortName, *, into: Into = None) -> None:
     """Make a package for another paper, which registers itself: an algorithm, its claims, a figure and tests."""
-    from suite.commands.new_paper import new_paper
+    from suite.commands.new_paper import new_package
 
-    for line in new_paper(name, into):
-        print(line)
+    print("\n".join(new_package(name, into)))
 
 
 def new_experiment_(name: ShortName, *, into: Into = None) -> None:
     """Make a package for an experiment of one's own: a network, data, methods and settings in thirty lines."""
-    from suite.commands.new_paper import new_experiment
+    from suite.commands.new_paper import new_package
 
-    for line in new_experiment(name, into):
-        print(line)
+    print("\n".join(new_package(name, into, "experiment")))

@@ -26,7 +26,6 @@ STYLES = {
     "no visible difference": "cyan",
     "undetermined": "dim",
     "bound to the paper's machine": "dim",
-    "known difference": "cyan",
     "paper contradicts itself": "magenta",
 }
 NAMES = 32  # columns of a claim's name on its line

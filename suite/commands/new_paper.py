@@ -13,6 +13,10 @@ TEMPLATE = Path(__file__).parents[1] / "papers" / "template"
 EXPERIMENT = Path(__file__).parents[1] / "papers" / "experiment_template"
 ENDING = ".j2"
 RESERVED = ("train",)  # names of experiments that belong to no paper
+HOLDS = {
+    "paper": "Lookahead as an example, to be replaced file by file; its README says how",
+    "experiment": "network, data, methods and settings, to be replaced",
+}
 TITLE = "Lookahead Optimizer: k steps forward, 1 step back"
 
 
@@ -42,28 +46,8 @@ def check_free(name: str, kind: str = "paper") -> None:
         raise PaperError(f"a package {name}_{kind} is already installed here; take another name")
 
 
-def new_paper(name: str, into: Path | None) -> list[str]:
-    """Write a paper's package into a folder; returns what to say. Raises as ``written`` does."""
-    folder, count = written(name, into, "paper")
-    return [
-        f"{count} files in {folder}: Lookahead as an example, to be replaced file by file; its README says how",
-        f"pip install --no-build-isolation -e {folder}",
-        f"sgd-suite run {name} --profile smoke && sgd-suite check {name} && sgd-suite figures {name}",
-    ]
-
-
-def new_experiment(name: str, into: Path | None) -> list[str]:
-    """Write an experiment's package into a folder; returns what to say. Raises as ``written`` does."""
-    folder, _ = written(name, into, "experiment")
-    return [
-        f"{folder / f'{name}_experiment' / '__init__.py'}: network, data, methods and settings, to be replaced",
-        f"pip install --no-build-isolation -e {folder}",
-        f"sgd-suite run {name} --profile smoke && sgd-suite check {name} && sgd-suite figures {name}",
-    ]
-
-
-def written(name: str, into: Path | None, kind: str) -> tuple[Path, int]:
-    """Write the package into a folder that is empty or not there; returns the folder and the number of files.
+def new_package(name: str, into: Path | None, kind: str = "paper") -> list[str]:
+    """Write a paper's or an experiment's package into a folder that is empty or not there; returns what to say.
 
     Raises PaperError for a name that cannot be used and for a folder with something in it, ValueError for one that
     cannot be written.
@@ -77,4 +61,11 @@ def written(name: str, into: Path | None, kind: str) -> tuple[Path, int]:
     for path, text in made.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")
-    return folder, len(made)
+    where = (
+        f"{len(made)} files in {folder}" if kind == "paper" else f"{folder / f'{name}_experiment' / '__init__.py'}"
+    )
+    return [
+        f"{where}: {HOLDS[kind]}",
+        f"pip install --no-build-isolation -e {folder}",
+        f"sgd-suite run {name} --profile smoke && sgd-suite check {name} && sgd-suite figures {name}",
+    ]

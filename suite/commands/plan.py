@@ -78,8 +78,10 @@ def calibrate(planned: Iterable[Planned], store: Path, device: str, data: Path |
     from suite.runner import calibration
     from suite.training.numerics import pick_device
 
+    on, specs = pick_device(device), [item.spec for item in planned]
+    timed = partial(calibration.pilot_run, experiment, on, data)
     note = partial(print, file=sys.stderr)
-    made = calibration.here([item.spec for item in planned], experiment, pick_device(device), data, seconds, note)
+    made = calibration.calibrate(specs, experiment, on, seconds, timed, calibration.host_seconds, note=note)
     calibration.keep(store, made)
     return made
 

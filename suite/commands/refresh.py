@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from suite.models import table
 from suite.papers import catalogue, register
 from suite.papers.catalogue import PAPERS, SelectorError, experiment, homes, papers_of
 from suite.papers.evidence import committed
@@ -40,6 +41,8 @@ def generated(home: Path) -> dict[Path, str]:
     made = {home / catalogue.INDEX: catalogue.index_text(home)}
     if root is None:
         return made
+    if home.resolve() == readme.OWN:
+        made[table.PATH] = table.regenerate()
     source = Layered(committed())
     judged = readme.judged_of(papers_of(home), source)
     made[home / snapshot.FILE] = snapshot.written(snapshot.rows(judged))

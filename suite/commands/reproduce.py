@@ -10,8 +10,8 @@ from pathlib import Path
 
 from suite.claims.judge import Verdict
 from suite.commands.check import judge_selection, summary
-from suite.commands.run import run_selection
-from suite.papers.catalogue import PAPERS, homes, published
+from suite.commands.run import run_artifacts
+from suite.papers.catalogue import PAPERS, homes, published, select
 from suite.papers.evidence import folders, with_committed
 from suite.report.site.build import write_site
 from suite.runs.archive import open_runs
@@ -73,7 +73,7 @@ def reproduce_selection(
 
     A programming error in what draws an artifact counts as failed.
     """
-    failed = run_selection(selectors, profile, store, data, device, workers, budget)
+    failed = run_artifacts(select(selectors), selectors, profile, store, data, device, workers, budget)
     found = judge_selection(selectors, profile, open_runs(store))
     print("\n".join(summary(found)))
     source = with_committed(store)

@@ -11,7 +11,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from suite.claims.judge import PROFILES
 from suite.commands.plan import Planned, calibrated, missing_data, plan
@@ -21,7 +20,7 @@ from suite.data.catalogue import DataError
 from suite.experiment import CHECKPOINT_SECONDS
 from suite.interruption import leave_if_asked, watched
 from suite.papers.artifact import Artifact, Paper
-from suite.papers.catalogue import experiment, select
+from suite.papers.catalogue import experiment
 from suite.papers.evidence import with_committed
 from suite.runner.calibration import known
 from suite.runner.execute import RunnerConfig, execute_all
@@ -38,20 +37,6 @@ LOOK = 0.5  # seconds between two looks at runs that another process is computin
 
 
 Selection = list[tuple[Paper, list[Artifact]]]
-
-
-def run_selection(
-    selectors: Sequence[str],
-    profile: str,
-    store: Path,
-    data: Path | None,
-    device: str,
-    workers: int,
-    budget: float | None,
-    **more: Any,
-) -> int:
-    """``run_artifacts`` on the artifacts that the selectors mean."""
-    return run_artifacts(select(selectors), selectors, profile, store, data, device, workers, budget, **more)
 
 
 def run_artifacts(

@@ -10,7 +10,6 @@ from typing import Self
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from suite.data.order import Order
 from suite.data.transforms import CropFlip
@@ -21,13 +20,7 @@ class Augmentation:
 
     def __init__(self, rule: CropFlip, height: int, width: int) -> None:
         self.rule, self.height, self.width = rule, height, width
-        self.rows = height + 2 * rule.margin - rule.crop + 1
-        self.columns = width + 2 * rule.margin - rule.crop + 1
-        if self.rows < 1 or self.columns < 1:
-            raise ValueError(
-                f"crop={rule.crop} exceeds pictures of {height}x{width} with margin={rule.margin}; "
-                "choose a smaller crop"
-            )
+        self.rows, self.columns = rule.places(height, width)
 
     def encode(self, examples: Tensor, top: Tensor, left: Tensor, mirror: Tensor) -> Tensor:
         """Codes int64 of the shape of ``examples``."""
@@ -38,18 +31,6 @@ class Augmentation:
         mirror, rest = (codes % 2).bool(), codes // 2
         left, rest = rest % self.columns, rest // self.columns
         return rest // self.rows, rest % self.rows, left, mirror
-
-    def cut(self, inputs: Tensor, top: Tensor, left: Tensor, mirror: Tensor) -> Tensor:
-        """Crops [b, C, crop, crop] of inputs [b, C, H, W] that the transform has scaled."""
-        margin, crop = self.rule.margin, self.rule.crop
-        padded = functional.pad(inputs, (margin,) * 4) if margin else inputs
-        steps = torch.arange(crop, device=inputs.device)
-        rows = top[:, None] + steps  # [b, crop]
-        columns = left[:, None] + torch.where(mirror[:, None], crop - 1 - steps, steps)
-        example, channel = (torch.arange(size, device=inputs.device) for size in inputs.shape[:2])
-        return padded[
-            example[:, None, None, None], channel[:, None, None], rows[:, None, :, None], columns[:, None, None, :]
-        ]
 
 
 class Augmented:

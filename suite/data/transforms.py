@@ -121,6 +121,16 @@ class CropFlip:
         if self.crop < 1 or self.margin < 0:
             raise ValueError(f"crop={self.crop} must be at least 1 and margin={self.margin} at least 0")
 
+    def places(self, height: int, width: int) -> tuple[int, int]:
+        """Rows and columns at which a crop's corner can lie in the padded picture. Raises ValueError for none."""
+        rows, columns = (extent + 2 * self.margin - self.crop + 1 for extent in (height, width))
+        if rows < 1 or columns < 1:
+            raise ValueError(
+                f"crop={self.crop} exceeds pictures of {height}x{width} with margin={self.margin}; "
+                f"choose a smaller crop"
+            )
+        return rows, columns
+
     def choices(
         self,
         height: int,
@@ -131,36 +141,32 @@ class CropFlip:
         workers: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Row and column of the crop's corner in the padded picture, whether to mirror: [n, batch] each."""
-        rows, columns = height + 2 * self.margin - self.crop, width + 2 * self.margin - self.crop
-        if rows < 0 or columns < 0:
-            raise ValueError(
-                f"crop={self.crop} exceeds pictures of {height}x{width} with margin={self.margin}; "
-                f"choose a smaller crop"
-            )
+        rows, columns = self.places(height, width)
         worker = torch.zeros_like(numbers) if workers is None else workers
         where = (worker[:, None], numbers[:, None], torch.arange(batch, device=numbers.device))
         choice = torch.arange(3, device=numbers.device)
-        top = counter.below(rows + 1, seed, *where, choice[0])
-        left = counter.below(columns + 1, seed, *where, choice[1])
+        top = counter.below(rows, seed, *where, choice[0])
+        left = counter.below(columns, seed, *where, choice[1])
         mirror = counter.below(2, seed, *where, choice[2]).bool()
         return top, left, mirror if self.flip else torch.zeros_like(mirror)
+
+    def cut(self, inputs: Tensor, top: Tensor, left: Tensor, mirror: Tensor) -> Tensor:
+        """Crops [b, C, crop, crop] of inputs [b, C, H, W] that the transform has scaled."""
+        padded = functional.pad(inputs, (self.margin,) * 4) if self.margin else inputs
+        steps = torch.arange(self.crop, device=inputs.device)
+        rows = top[:, None] + steps  # [b, crop]
+        columns = left[:, None] + torch.where(mirror[:, None], self.crop - 1 - steps, steps)
+        example, channel = (torch.arange(size, device=inputs.device) for size in inputs.shape[:2])
+        return padded[
+            example[:, None, None, None], channel[:, None, None], rows[:, None, :, None], columns[:, None, None, :]
+        ]
 
     def __call__(self, inputs: Tensor, seed: int, numbers: Tensor, workers: Tensor | None = None) -> Tensor:
         """Augmented [n, b, C, crop, crop] of inputs [n, b, C, H, W], the batches ``numbers`` [n]."""
         batch, height, width = inputs.shape[1], *inputs.shape[-2:]
-        top, left, mirror = self.choices(height, width, batch, seed, numbers, workers)
-        padded = functional.pad(inputs, (self.margin,) * 4) if self.margin else inputs
-        steps = torch.arange(self.crop, device=inputs.device)
-        rows = top[..., None] + steps  # [n, b, crop]
-        columns = left[..., None] + torch.where(mirror[..., None], self.crop - 1 - steps, steps)
-        n, b, channel = (torch.arange(size, device=inputs.device) for size in inputs.shape[:3])
-        return padded[
-            n[:, None, None, None, None],
-            b[:, None, None, None],
-            channel[:, None, None],
-            rows[:, :, None, :, None],
-            columns[:, :, None, None, :],
-        ]
+        choices = self.choices(height, width, batch, seed, numbers, workers)
+        found = self.cut(inputs.flatten(0, 1), *(choice.flatten() for choice in choices))
+        return found.unflatten(0, inputs.shape[:2])
 
 
 def centre_crop(inputs: Tensor, crop: int) -> Tensor:

@@ -1,9 +1,8 @@
-"""Caffe's AlexNet, CaffeNet and GoogLeNet for ImageNet (papers isgd, rudra, matex_agd).
+"""Caffe's AlexNet and GoogLeNet for ImageNet (papers isgd, rudra, matex_agd).
 
-Read in BVLC/caffe 9b891540: models/bvlc_alexnet, models/bvlc_reference_caffenet and models/bvlc_googlenet,
-each train_val.prototxt. AlexNet and CaffeNet have the same 60,965,224 parameters (isgd Table 1: 243.86 MB;
-matex_agd 6.2: about 60 M). GoogLeNet has 13,378,280 with its auxiliary heads and 6,998,552 without; neither
-is the "about 4 M" of matex_agd 6.2.
+Read in BVLC/caffe 9b891540: models/bvlc_alexnet and models/bvlc_googlenet, each train_val.prototxt. AlexNet has
+60,965,224 parameters (isgd Table 1: 243.86 MB; matex_agd 6.2: about 60 M). GoogLeNet has 13,378,280 with its
+auxiliary heads and 6,998,552 without; neither is the "about 4 M" of matex_agd 6.2.
 
 Rudra 4.2 prints about 72 M parameters (289 MB) for its ImageNet network and no layers. No AlexNet with two
 inner products of 4096 and a whole-numbered feature map has that many: 61.0 M (6 x 6) and 74.6 M (7 x 7) with
@@ -31,38 +30,25 @@ Layers = list[tuple[str, nn.Module]]
 
 
 def bias(value: float) -> ParameterSpec:
-    """A bias as all three networks have it: twice the learning rate, no weight decay."""
+    """A bias as both networks have it: twice the learning rate, no weight decay."""
     return ParameterSpec(Constant(value), lr_multiplier=2.0, decay_multiplier=0.0)
 
 
 def caffe_alexnet(*, input_size: int = 227, classes: int = 1000, groups: int = 2) -> Chain:
     """AlexNet: normalisation before pooling, some biases 0.1; ``groups=1`` gives 62,378,344 parameters."""
-    return _alexnet(input_size, classes, groups, norm_first=True, raised_bias=0.1)
+    weight, zero, raised = Gaussian(0.01), bias(0.0), bias(0.1)
 
-
-def caffe_caffenet(*, input_size: int = 227, classes: int = 1000, groups: int = 2) -> Chain:
-    """CaffeNet: AlexNet with pooling before normalisation, and those biases 1 instead of 0.1."""
-    return _alexnet(input_size, classes, groups, norm_first=False, raised_bias=1.0)
-
-
-def _alexnet(input_size: int, classes: int, groups: int, *, norm_first: bool, raised_bias: float) -> Chain:
-    weight, zero, raised = Gaussian(0.01), bias(0.0), bias(raised_bias)
-
-    def pool_and_norm(stage: int) -> Layers:
-        layers: Layers = [
-            (f"pool{stage}", caffe_max_pool(3, 2)),
-            (f"norm{stage}", AcrossChannelLRN(5, 1e-4, 0.75)),
-        ]
-        return layers[::-1] if norm_first else layers
+    def norm_and_pool(stage: int) -> Layers:
+        return [(f"norm{stage}", AcrossChannelLRN(5, 1e-4, 0.75)), (f"pool{stage}", caffe_max_pool(3, 2))]
 
     shape = (3, input_size, input_size)
     layers: Layers = [
         ("conv1", Conv2d(3, 96, 11, stride=4, weight=weight, bias=zero)),
         ("relu1", nn.ReLU()),
-        *pool_and_norm(1),
+        *norm_and_pool(1),
         ("conv2", Conv2d(96, 256, 5, padding=2, groups=groups, weight=weight, bias=raised)),
         ("relu2", nn.ReLU()),
-        *pool_and_norm(2),
+        *norm_and_pool(2),
         ("conv3", Conv2d(256, 384, 3, padding=1, weight=weight, bias=zero)),
         ("relu3", nn.ReLU()),
         ("conv4", Conv2d(384, 384, 3, padding=1, groups=groups, weight=weight, bias=raised)),

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from suite.models.caffe_imagenet import caffe_alexnet, caffe_caffenet, caffe_googlenet
+from suite.models.caffe_imagenet import caffe_alexnet, caffe_googlenet
 from suite.models.caffe_small import caffe_cifar_full, caffe_cifar_quick, caffe_lenet
 from suite.models.crossbow import crossbow_lenet, crossbow_resnet32, crossbow_resnet50, crossbow_vgg16
 from suite.models.inverse_law import (
@@ -33,7 +33,6 @@ CLASSIFIERS: Table[Callable[..., Network]] = Table(
         "caffe_cifar_quick": caffe_cifar_quick,
         "caffe_cifar_full": caffe_cifar_full,
         "caffe_alexnet": caffe_alexnet,
-        "caffe_caffenet": caffe_caffenet,
         "caffe_googlenet": caffe_googlenet,
         "lenet_small": lenet_small,
         "lenet_medium": lenet_medium,

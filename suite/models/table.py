@@ -1,13 +1,11 @@
 """Sizes of the networks, readable without torch: ``counts("caffe_lenet").parameters == 431_080``.
 
-``python -m suite.models.table --write`` regenerates ``table.json`` from the networks themselves.
+``sgd-suite refresh`` regenerates ``table.json`` from the networks themselves.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -120,17 +118,3 @@ def _key(name: str, options: dict[str, Any]) -> str:
 def _table() -> dict[str, Counts]:
     rows = json.loads(PATH.read_text(encoding="utf-8"))
     return {key: Counts(**{**row, "input_shape": tuple(row["input_shape"])}) for key, row in rows.items()}
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Compare table.json with the networks; exit 1 if they differ.")
-    parser.add_argument("--write", action="store_true", help="bring table.json up to date")
-    text = regenerate()
-    if parser.parse_args().write:
-        PATH.write_text(text, encoding="utf-8")
-        return 0
-    return int(text != PATH.read_text(encoding="utf-8"))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -133,8 +133,7 @@ def besides(artifact: str, measured: Mapping[str, Measurement]) -> list[tuple[st
 
     Of several profiles the largest counts, or the smallest of those that say the same.
     """
-    claims = entries(artifact.partition("/")[0])
-    asked = {c.quantity for c in claims} | {c.known_difference.shown_by for c in claims if c.known_difference}
+    asked = {claim.quantity for claim in entries(artifact.partition("/")[0])}
     found: dict[str, tuple[str, str, Estimate]] = {}
     for profile in (name for name in PROFILES if name in measured):
         for name, value in measured[profile].found.items():

@@ -86,8 +86,6 @@ def rule_of(claim: Claim) -> dict[str, Any]:
     """The fields that decide a claim, as JSON holds them. Words that only explain are left out."""
     fields = {name: getattr(claim, name) for name in RULE}
     found = {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items() if value}
-    if claim.known_difference:
-        found["shown_by"] = claim.known_difference.shown_by
     return found | {name: True for name in ("doubt", "undetermined") if getattr(claim, name)}
 
 

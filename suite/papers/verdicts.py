@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from suite.claims.estimate import Estimate
 from suite.claims.families import correctable, corrected
 from suite.claims.judge import PROFILES, Claim, ClaimError, Verdict, judge, not_run
 from suite.experiment import Experiment
@@ -118,7 +117,6 @@ def _verdict(
         large_enough = PROFILES.index(profile) >= PROFILES.index(claim.profile)
         ours = measurement.found.get(claim.quantity)
         if ours is not None and large_enough:
-            shown = claim.known_difference and measurement.found.get(claim.known_difference.shown_by)
             rests = measurement.rests[claim.quantity]
             try:
                 graded = grade(claim.id, rests, experiments)
@@ -126,12 +124,12 @@ def _verdict(
                 why = f"{claim.id} could not be graded: {type(error).__name__}: {error}"
                 return Verdict(claim, "not run", why, ours, profile, red=True)
             try:
-                verdict = judge(claim, ours, profile, shown or None, graded.rests_on)
+                verdict = judge(claim, ours, profile, graded.rests_on)
                 began = {read.spec.id: read.began for read in rests.runs}
                 held = standing(claim, artifact, began, stored, rests.digest)
                 if verdict.verdict != "not run":
                     verdict = _graded(verdict, graded, held, rests)
-                    verdict = _as_registered(verdict, held, shown or None)
+                    verdict = _as_registered(verdict, held)
                     return _unless_contested(verdict, measurement)
             except ClaimError as error:  # what was measured does not fit the claim: nobody else's fault
                 return Verdict(claim, "not run", str(error), ours, profile, red=True)
@@ -142,7 +140,7 @@ def _verdict(
     return not_run(claim, lacking(claim, measured), proxy)
 
 
-def _as_registered(verdict: Verdict, held: Standing, shown: Estimate | None) -> Verdict:
+def _as_registered(verdict: Verdict, held: Standing) -> Verdict:
     """The verdict under the rule that stood when the runs began, the present rule's beside it as exploratory."""
     ours = verdict.measured
     if held.order == UNREGISTERED:
@@ -159,7 +157,7 @@ def _as_registered(verdict: Verdict, held: Standing, shown: Estimate | None) -> 
         found = replace(verdict, claim=registered, verdict=known["verdict"], measured=number, red=False)
     else:
         try:
-            said = judge(registered, ours, verdict.profile, shown, verdict.rests_on)
+            said = judge(registered, ours, verdict.profile, verdict.rests_on)
             found = replace(verdict, claim=registered, verdict=said.verdict, red=said.red)
         except ClaimError:  # another quantity is measured today
             found = replace(verdict, verdict="inconclusive", red=False)
@@ -204,10 +202,8 @@ def _unless_contested(verdict: Verdict, measurement: Measurement) -> Verdict:
 
     Of a run that is held in another version, which its seeds are too few to judge, the verdict stands and says so.
     """
-    needed = [verdict.claim.quantity]
-    if verdict.claim.known_difference:
-        needed.append(verdict.claim.known_difference.shown_by)
-    read = {run.spec.id for name in needed if name in measurement.rests for run in measurement.rests[name].runs}
+    rests = measurement.rests.get(verdict.claim.quantity)
+    read = {run.spec.id for run in rests.runs} if rests else set[str]()
     if not (odd := sorted(read & set(measurement.survey.contested))):
         if unjudged := sorted(read & measurement.survey.untold):
             why = f"{verdict.why}; another version of {len(unjudged)} of its runs, {unjudged[0]} first, has too few "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from itertools import pairwise
 
 from suite.claims.estimate import Estimate, exact
@@ -46,18 +47,12 @@ def alike(before: str, now: str) -> bool:
 
 
 def _near(a: str, b: str) -> bool:
-    if a == b:
-        return True
-    a, b = (text.replace(",", "").replace("−", "-") for text in (a, b))
-    if min(len(re.sub(r"\D|e.*", "", text).lstrip("0")) for text in (a, b)) < 3 or "." not in a + b:
-        return False
-    return abs(float(a) - float(b)) <= 1.0001 * max(map(_unit, (a, b)))
-
-
-def _unit(text: str) -> float:
-    """One in the last digit of a number that is written so."""
-    mantissa, _, exponent = text.partition("e")
-    return 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
+    """Equal, or of three digits and more, not both whole, and one apart in the last digit of the coarser."""
+    numbers = [Decimal(text.replace(",", "").replace("−", "-")) for text in (a, b)]
+    places = [int(number.as_tuple().exponent) for number in numbers]
+    short = min(len(number.as_tuple().digits) for number in numbers) < 3
+    unit = Decimal(1).scaleb(max(places))
+    return a == b or (not short and min(places) < 0 and abs(numbers[0] - numbers[1]) <= unit)
 
 
 def decimals(value: float, half_width: float = 0.0, of_own: int = OWN, of_half: int = 2) -> int:

@@ -11,9 +11,8 @@ from __future__ import annotations
 import json
 import statistics
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -132,20 +131,6 @@ def host_seconds() -> float:
     for _ in islice(made, REFERENCE_EVENTS):
         pass
     return (time.process_time() - began) / REFERENCE_SECONDS
-
-
-def here(
-    specs: Sequence[RunSpec],
-    resolve: Resolve,
-    device: str,
-    data: Path | None,
-    seconds: float,
-    note: Callable[[str], None] = lambda text: None,
-) -> Calibration:
-    """Calibrate this machine for the planned runs."""
-    return calibrate(
-        specs, resolve, device, seconds, partial(pilot_run, resolve, device, data), host_seconds, note=note
-    )
 
 
 def keep(store: Path, calibration: Calibration) -> Path:

@@ -199,12 +199,12 @@ def assemble(
     """Build a classification run. Raises ValueError (DataError) in one sentence for what cannot be had."""
     device, dtype = execution["device"], DTYPES[execution["precision"]]
     data = thaw(settings["data"])
-    name, rule, size = data.pop("name"), data.pop("transform", "scale"), data.pop("padded", None)
+    name, rule = data.pop("name"), data.pop("transform", "scale")
     subset = data.pop("subset", None)
     training = images.load_images(name, "train", root=data_root, **data).to(device)
     testing = images.load_images(name, "test", root=data_root, **data).to(device)
     inputs, targets = training.inputs, training.targets
-    decode = transforms.fit(rule, training.inputs, size).to(device)
+    decode = transforms.fit(rule, training.inputs).to(device)
     if subset is not None:
         drawn = subset_draw(name, len(targets))[:subset]
         inputs, targets = inputs[drawn], targets[drawn]
@@ -217,7 +217,7 @@ def assemble(
     augmentation = None
     if "augment" in settings:
         crop_flip = transforms.CropFlip(**fields(transforms.CropFlip, thaw(settings["augment"]), "augment"))
-        augmentation = Augmentation(crop_flip, *(size or extent for extent in inputs.shape[-2:]))
+        augmentation = Augmentation(crop_flip, *inputs.shape[-2:])
         batches = Augmented(batches, augmentation, seed(run_seed, "augment"))
     algorithm = make_algorithm(
         settings["algorithm"],

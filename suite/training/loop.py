@@ -2,7 +2,7 @@
 
 Settings (plain values)::
 
-    data       {name, transform, padded?, subset?, ...}   model      {name, ...options}
+    data       {name, transform, subset?, ...}   model      {name, ...options}
     algorithm  {name, ...its fields}                      descent    {rule, momentum, decay, multipliers?}
     rate, drops [[turn, factor], ...], restart?           batch, workers
     schedule   {name?, warmup, cosine, ...}               (optional: factors of the rate, see schedules.shape_at)

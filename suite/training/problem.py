@@ -85,7 +85,7 @@ class Classification:
     def fetch(self, examples: Tensor) -> Batch:
         if self.augmentation is not None:
             examples, *choices = self.augmentation.decode(examples)
-            inputs = self.augmentation.cut(self.transform(self.inputs.index_select(0, examples)), *choices)
+            inputs = self.augmentation.rule.cut(self.transform(self.inputs.index_select(0, examples)), *choices)
         else:
             inputs = self.transform(self.inputs.index_select(0, examples))
         if self.flat.channels_last and inputs.dim() == 4:

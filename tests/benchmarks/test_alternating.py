@@ -1,11 +1,11 @@
-"""Sides take turns, hopeless ones are left out, and our seconds alone move pytest-benchmark's timer."""
+"""Sides take turns, and hopeless ones are left out."""
 
 from __future__ import annotations
 
 import pytest
 
 from benchmarks.alternating import Alternation, Side, Timer
-from benchmarks.measuring import OurSeconds, hopeless
+from benchmarks.measuring import hopeless
 
 
 def scripted(seconds: dict[str, float]):
@@ -69,15 +69,6 @@ def test_only_what_takes_seconds_is_left_out_and_never_the_best_of_its_kind():
         *("jax im2col", "jax conv, 1 thread"),
     }
     assert hopeless(slow)["plain, 1 thread"] == "57 s an update when warmed up; the fastest of its kind takes 20 s"
-
-
-def test_the_timer_given_to_pytest_benchmark_moves_by_our_side_alone():
-    sides, timer, _ = scripted({"ours": 1.0, "plain": 50.0})
-    turns, clock = Alternation(sides, timer), OurSeconds()
-    clock.watch(turns)
-    before = clock()
-    turns.round()
-    assert clock() - before == 1.0
 
 
 @pytest.mark.parametrize("threads", [1, 2])

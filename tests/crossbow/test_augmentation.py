@@ -26,7 +26,7 @@ def test_codes_say_what_crop_flip_does():
     examples, top, left, mirror = made.decode(codes)
     assert torch.equal(examples, order.indices(NUMBERS))
     expected = RULE(pictures()[examples], 7, NUMBERS, WORKERS)
-    found = made.cut(pictures()[examples.flatten()], top.flatten(), left.flatten(), mirror.flatten())
+    found = made.rule.cut(pictures()[examples.flatten()], top.flatten(), left.flatten(), mirror.flatten())
     assert torch.equal(found.view_as(expected), expected)
 
 

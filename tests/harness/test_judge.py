@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suite.claims.estimate import EXACT, MODELLED, STAND_IN, WHOLE, Estimate, exact
-from suite.claims.judge import PROFILES, Claim, ClaimError, KnownDifference, judge, load, not_run
+from suite.claims.judge import PROFILES, Claim, ClaimError, judge, load, not_run
 from suite.report.numerals import printed
 
 HALF = st.integers(-8, 8).map(lambda n: n / 2)
@@ -36,8 +36,8 @@ def spans(*ends: tuple[float, float], proxy: bool = False) -> Estimate:
     return interval([(a + b) / 2 for a, b in ends], [a for a, _ in ends], [b for _, b in ends], proxy=proxy)
 
 
-def verdict(made: Claim, ours: Estimate, shown: Estimate | None = None) -> str:
-    return judge(made, ours, "reduced", shown).verdict
+def verdict(made: Claim, ours: Estimate) -> str:
+    return judge(made, ours, "reduced").verdict
 
 
 YES, NO, MAYBE = "reproduced", "not reproduced", "inconclusive"
@@ -195,28 +195,6 @@ def test_a_finding_explains_a_failure_and_only_that():
     assert verdict(made, spans((9, 11))) == MAYBE
 
 
-KNOWN = claim(known_difference=KnownDifference("other data", "cause"))
-
-
-@pytest.mark.parametrize(
-    ("ours", "shown", "expected", "red"),
-    [
-        (exact(11), exact(1), "known difference", False),
-        (exact(11), None, NO, True),
-        (exact(11), exact(0.5), NO, True),  # must reach 1, not the claim's own printed 10
-        (exact(11), exact([1, 0]), NO, True),
-        (exact(11), spans((0.9, 1.0)), NO, True),
-        (exact(11), point(1, proxy=True), NO, True),
-        (exact(11), spans((1, math.inf)), NO, True),
-        (exact(10), exact(1), "known difference", True),  # a surprise success is reported
-        (spans((9, 11)), exact(1), MAYBE, False),
-    ],
-)
-def test_a_known_difference_must_fail_and_have_its_cause_shown(ours, shown, expected, red):
-    found = judge(KNOWN, ours, "reduced", shown)
-    assert (found.verdict, found.red) == (expected, red)
-
-
 def test_not_run_says_what_is_missing():
     found = not_run(WITHIN, "needs a cluster")
     assert (found.verdict, found.why, found.red) == ("not run", "needs a cluster", False)
@@ -267,23 +245,18 @@ needs = "nothing"
 says = "always"
 rule = "holds"
 quantity = "share"
-[fig1.known]
-says = "ten"
-printed = 10
-known_difference = {because = "other data", shown_by = "cause"}
 """
 
 
 def test_claims_are_read_with_their_artifacts_defaults(tmp_path: Path):
     path = tmp_path / "toy.toml"
     path.write_text(FILE)
-    gain, both, holds, known = load(path)
+    gain, both, holds = load(path)
     assert (gain.id, gain.artifact, gain.paper) == ("toy/fig1/gain", "toy/fig1", "toy")
     assert (gain.printed, gain.tolerance, gain.rule, gain.quantity) == ((26.79,), (5.0,), "within", "gain")
     assert (gain.needs, gain.profile, gain.empirical) == ("gpu", "paper", True)
     assert (both.printed, both.profile, both.empirical) == ((1.0, 2.0), "smoke", False)
     assert (holds.quantity, holds.relative) == ("share", None)
-    assert known.known_difference == KnownDifference("other data", "cause")
 
 
 @pytest.mark.parametrize(
@@ -293,7 +266,6 @@ def test_claims_are_read_with_their_artifacts_defaults(tmp_path: Path):
         ('where = "Fig. 1"', 'were = "Fig. 1"', r"\[fig1\]: unknown \['were'\]"),
         ('says = "26.79% less"', "", "toy/fig1/gain.*says"),
         ("printed = 26.79", 'printed = "many"', "toy/fig1/gain"),
-        ('shown_by = "cause"', 'shown = "cause"', "toy/fig1/known.*shown"),
         ("[fig1]", "[fig1", r"toy\.toml"),
         ("[fig1]", "version = 1\n[fig1]", "'version' must be an artifact's table"),
         ("[fig1]", "[fig1]\nsays = 3", r"\[fig1\]: unknown \['says'\]"),

@@ -13,8 +13,8 @@ from PIL import Image
 
 import suite
 from suite.commands.check import check_selection
-from suite.commands.new_paper import new_experiment
-from suite.commands.run import run_selection
+from suite.commands.new_paper import new_package
+from suite.commands.run import run_artifacts
 from suite.commands.status import status
 from suite.data.catalogue import DATASETS, DataError
 from suite.data.images import _of_ones_own
@@ -22,6 +22,7 @@ from suite.models.registry import CLASSIFIERS
 from suite.own import figure
 from suite.own.data import arrays
 from suite.papers import catalogue
+from suite.papers.catalogue import select
 from suite.papers.evidence import of_user
 from suite.report.drawing import draw_selection
 from suite.report.site.build import write_site
@@ -34,7 +35,7 @@ def package(papers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The package, and a call that imports it anew and registers it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SGD_SUITE_CACHE", str(tmp_path / "cache"))
-    new_experiment(NAME, None)
+    new_package(NAME, None, "experiment")
     code = tmp_path / NAME / f"{NAME}_experiment" / "__init__.py"
 
     def load() -> SimpleNamespace:
@@ -53,7 +54,7 @@ def package(papers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def run() -> int:
-    return run_selection([NAME], "smoke", Path("runs.store"), None, "cpu", 1, None)
+    return run_artifacts(select([NAME]), [NAME], "smoke", Path("runs.store"), None, "cpu", 1, None)
 
 
 def test_the_package_runs_is_measured_drawn_and_read(package, capsys: pytest.CaptureFixture[str], tmp_path: Path):

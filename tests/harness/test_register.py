@@ -11,7 +11,7 @@ import pytest
 import toy
 from toy import specs
 
-from suite.claims.judge import Claim, KnownDifference
+from suite.claims.judge import Claim
 from suite.commands.refresh import kept
 from suite.commands.register import register as record
 from suite.papers import register
@@ -107,7 +107,6 @@ def test_no_rule_and_no_grid_has_changed_without_a_line() -> None:
         {"profile": "paper"},
         {"doubt": "another table"},
         {"undetermined": "the rate"},
-        {"known_difference": KnownDifference("why", "shown")},
     ],
 )
 def test_what_decides_a_claim_makes_it_another_rule(changes) -> None:

@@ -21,7 +21,8 @@ def job(monkeypatch):
     """The job with its parts replaced: how many runs fail, and which verdicts come out."""
 
     def run(*found, failed=0, selectors=(), accept=False):
-        monkeypatch.setattr(reproduce, "run_selection", lambda *_: failed)
+        monkeypatch.setattr(reproduce, "select", lambda selectors: [])
+        monkeypatch.setattr(reproduce, "run_artifacts", lambda *_: failed)
         monkeypatch.setattr(reproduce, "judge_selection", lambda *_: list(found))
         monkeypatch.setattr(reproduce, "open_runs", lambda store: None)
         monkeypatch.setattr(reproduce, "with_committed", lambda store: None)

@@ -19,6 +19,7 @@ from suite.commands.status import status
 from suite.data.catalogue import DataError
 from suite.papers import catalogue
 from suite.papers.artifact import Artifact
+from suite.papers.catalogue import select
 from suite.runner.calibration import Calibration, keep
 from suite.runner.progress import Progress
 from suite.runs.environment import machine_class
@@ -42,7 +43,9 @@ def here(papers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(*selectors: str, budget: float | None = None, **more: object) -> int:
-    return command.run_selection(selectors, "smoke", Path("store"), Path("data"), "cpu", 1, budget, **more)
+    return command.run_artifacts(
+        select(selectors), selectors, "smoke", Path("store"), Path("data"), "cpu", 1, budget, **more
+    )
 
 
 def last(capsys: pytest.CaptureFixture[str]) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from suite.commands.new_paper import files, new_paper
+from suite.commands.new_paper import files, new_package
 from suite.papers import catalogue
 from suite.papers.artifact import PaperError
 
@@ -101,7 +101,7 @@ def put_on_the_path(project: Path) -> None:
 
 def test_a_sixth_paper_passes_its_tests_goes_through_every_command_and_nothing_here_changes(tmp_path: Path) -> None:
     before, project = contents(), tmp_path / "project"
-    new_paper(NAME, project)
+    new_package(NAME, project)
     put_on_the_path(project)
     said = child(tmp_path, project, "-c", DRIVER, lines=[*COMMANDS, *WHERE_THE_PROJECT_IS])
     failed = [line for line in said.splitlines() if line.startswith("exit ") and not line.startswith("exit 0 of")]
@@ -162,10 +162,10 @@ def test_what_a_paper_of_ones_own_imports_is_listed_as_what_it_may_import() -> N
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").touch()
     with pytest.raises(PaperError, match="is not an empty folder; name another with --into"):
-        new_paper(NAME, tmp_path)
+        new_package(NAME, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
     with pytest.raises(PaperError, match="is not an empty folder; name another with --into"):
-        new_paper(NAME, tmp_path / "mine")
+        new_package(NAME, tmp_path / "mine")
 
 
 def test_a_package_that_is_gone_is_named(tmp_path: Path) -> None:

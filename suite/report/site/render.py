@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 ASSETS = ("site.css", "site.js")
-SYMBOLS = dict(zip(VERDICTS, ("✓", "✗", "≈", "○", "=", "?", "⌂", "≠", "!"), strict=True))
+SYMBOLS = dict(zip(VERDICTS, ("✓", "✗", "≈", "○", "=", "?", "⌂", "!"), strict=True))
 MEANINGS = {
     "reproduced": "Our whole interval satisfies the claim's rule.",
     "not reproduced": "Our whole interval violates the rule. What the failure teaches stands beside it as a finding.",
@@ -30,7 +30,6 @@ MEANINGS = {
     "no visible difference": "Our whole interval lies within the margin, fixed before, that counts as no difference.",
     "undetermined": "The quantity hangs on a setting that the paper does not print.",
     "bound to the paper's machine": "The quantity belongs to the paper's own machine: no other can decide it.",
-    "known difference": "The claim fails at its own profile, we name the cause, and a second experiment shows it.",
     "paper contradicts itself": "Exact arithmetic on other numbers printed in the same paper excludes this one.",
 }
 PROFILE_MEANINGS = {
