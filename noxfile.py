@@ -241,16 +241,16 @@ def lock(session: nox.Session) -> None:
 def wheel(session: nox.Session) -> None:
     """Build sdist and both wheels, install them one after the other, and use them away from the checkout."""
     session.install("-c", "ci/constraints.txt", "build", "setuptools")
-    built = Path(session.create_tmp()).resolve()
+    built, pinned = Path(session.create_tmp()).resolve(), str(Path("ci/constraints.txt").absolute())
     session.run("python", "-m", "build", "--no-isolation", "--outdir", str(built))
     session.run("python", "-m", "build", "--no-isolation", "--wheel", "--outdir", str(built), "ci/evidence")
     newest = partial(max, key=lambda path: path.stat().st_mtime)
     made = newest(built.glob("sgd_scaling_suite-*.whl"))
-    session.install("-c", "ci/constraints.txt", str(made))
+    session.install("-c", pinned, str(made))
     session.chdir(built)
     session.run("python", "-c", "from suite.optim import SMA, DelayedSGD")  # with what every installation has
     session.run("sgd-suite", "list", success_codes=[2])
-    session.install("-c", "ci/constraints.txt", f"{made}[all]")
+    session.install("-c", pinned, f"{made}[all]")
     session.run("sgd-suite", "--version")
     session.run("sgd-suite", "check", "isgd/fig5a", env=ENVIRONMENT, success_codes=[2])  # the runs come apart
     session.install(str(newest(built.glob("sgd_scaling_suite_evidence-*.whl"))))

@@ -56,9 +56,10 @@ def test_an_incomplete_download_is_refused(mnist: Path) -> None:
     (path.parent / "t10k-labels-idx1-ubyte").write_bytes(idx(np.zeros(3, np.uint8)))
     with pytest.raises(DataError, match="holds 3 rows of split test instead of 4"):
         load_images("mnist", "test", mnist, mnist / "cache")
-    path.write_bytes(path.read_bytes()[:-5])
-    with pytest.raises(DataError, match="torchvision cannot read"):
-        load_images("mnist", "test", mnist, mnist / "cache")
+    for damaged in (path.read_bytes()[:-5], b"", b"<html>404</html>"):
+        path.write_bytes(damaged)
+        with pytest.raises(DataError, match=r"torchvision cannot read .* download it again"):
+            load_images("mnist", "test", mnist, mnist / "cache")
     path.unlink()
     with pytest.raises(DataError, match="lacks split test"):
         load_images("mnist", "test", mnist, mnist / "cache")

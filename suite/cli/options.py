@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -105,4 +106,22 @@ Workers = Annotated[int, typer.Option(min=1, help="parallel processes, one threa
 Budget = Annotated[float | None, typer.Option(min=1, callback=finite, help="seconds after which to stop cleanly")]
 ProfileOption = Annotated[Profile, typer.Option("--profile", help="size of the runs")]
 OnlyMine = Annotated[bool, typer.Option("--only-mine", help="leave the committed evidence out")]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="leave what other processes compute to them")]
+Memory = Annotated[int | None, typer.Option(min=1, help="only runs that need at most so many bytes", metavar="BYTES")]
+On = Annotated[str | None, typer.Option("--on", help="hand the runs to this engine's workers: slurm")]
+Jobs = Annotated[int | None, typer.Option(min=1, help="with --on: how many workers")]
+EngineOptions = Annotated[
+    Path | None, typer.Option(help="with --on: the engine's own options, TOML", metavar="F", parser=a_path)
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="with --on: print what would be submitted")]
+WaitForWorkers = Annotated[bool, typer.Option("--wait", help="with --on: end when the workers have")]
+
+
+def check_engine(on: str | None, options: Mapping[str, object], others: Mapping[str, object]) -> None:
+    """Raise BadParameter for an engine's ``options`` without one, and for ``others`` with one; by name and value."""
+    wrong, how = (options, "need --on") if on is None else (others, "do not go with --on")
+    if any(wrong.values()):
+        raise typer.BadParameter(f"{', '.join(list(wrong)[:-1])} and {list(wrong)[-1]} {how}")
+
+
 Seeds = Annotated[int | None, typer.Option(min=1, help="only the first so many seeds of every group", metavar="N")]

@@ -13,17 +13,25 @@ from suite.cli.options import (
     DataOption,
     Device,
     DeviceOption,
+    DryRun,
+    EngineOptions,
     Format,
+    Jobs,
     Json,
+    Memory,
+    NoWait,
+    On,
     Profile,
     ProfileOption,
     Seeds,
     Selectors,
     SourceOption,
     StoreOption,
+    WaitForWorkers,
     Workers,
     a_path,
     a_share,
+    check_engine,
     complete_selector,
 )
 from suite.cli.output import emit
@@ -112,38 +120,36 @@ def run(
     device: DeviceOption = Device.auto,
     workers: Workers = 1,
     budget: Budget = None,
-    no_wait: Annotated[bool, typer.Option("--no-wait", help="leave what other processes compute to them")] = False,
+    no_wait: NoWait = False,
     share: Annotated[str | None, typer.Option(help="only part I of N of the plan, I from 0", metavar="I/N")] = None,
-    memory: Annotated[
-        int | None, typer.Option(min=1, help="only runs that need at most so many bytes", metavar="BYTES")
-    ] = None,
+    memory: Memory = None,
     seeds: Seeds = None,
     track: Annotated[
         str | None, typer.Option(help="tell each stored run to this tracker: tensorboard or wandb", metavar="NAME")
     ] = None,
-    on: Annotated[str | None, typer.Option("--on", help="hand the runs to this engine's workers: slurm")] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="with --on: how many workers")] = None,
-    engine_options: Annotated[
-        Path | None, typer.Option(help="with --on: the engine's own options, TOML", metavar="F", parser=a_path)
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="with --on: print what would be submitted")] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="with --on: end when the workers have")] = False,
+    on: On = None,
+    jobs: Jobs = None,
+    engine_options: EngineOptions = None,
+    dry_run: DryRun = False,
+    wait: WaitForWorkers = False,
 ) -> None:
     """Compute and store the runs of a selection, here or by an engine; what is stored is not computed again."""
     part, chosen = a_share(share), selector or []
+    check_engine(
+        on,
+        {"--jobs": jobs, "--engine-options": engine_options, "--dry-run": dry_run, "--wait": wait},
+        {"--budget": budget, "--share": share, "--memory": memory, "--seeds": seeds, "--track": track}
+        | {"--no-wait": no_wait},
+    )
     if on is None:
         from suite.commands.run import run_selection
 
-        if jobs or engine_options or dry_run or wait:
-            raise typer.BadParameter("--jobs, --engine-options, --dry-run and --wait need --on")
         around = (chosen, profile, store, data, device, workers, budget)
         raise typer.Exit(
             run_selection(*around, wait=not no_wait, share=part, memory=memory, seeds=seeds, track=track)
         )
     from suite.commands.submit import Request, submit_selection
 
-    if budget or share or memory or seeds or no_wait or track:
-        raise typer.BadParameter("--budget, --share, --memory, --seeds, --track and --no-wait do not go with --on")
     to = Request(on, jobs, engine_options, dry_run, wait)
     raise typer.Exit(submit_selection(chosen, profile, store, data, device, workers, to))
 
@@ -165,18 +171,36 @@ def vary(
     workers: Workers = 1,
     out: Annotated[Path, typer.Option(help="folder for the figure", metavar="D", parser=a_path)] = Path("figures"),
     forms: Annotated[list[Format], typer.Option("--format", help="file format; give it again for more")] = SVG,
+    no_wait: Annotated[
+        bool, typer.Option("--no-wait", help="leave what other processes compute to them, and draw nothing")
+    ] = False,
+    memory: Memory = None,
+    on: On = None,
+    jobs: Jobs = None,
+    engine_options: EngineOptions = None,
+    dry_run: DryRun = False,
+    wait: WaitForWorkers = False,
 ) -> None:
     """An artifact's runs with other settings, drawn beside its own; judged by nothing.
 
-    Several values behind commas make a sweep, several --set all combinations. Exit 1 when a run failed.
+    Several values behind commas make a sweep, several --set all combinations. Exit 1 when a run failed. With --on
+    and without --wait nothing is drawn: the same command without --on draws once the runs are stored.
     """
+    from suite.commands.submit import Request
     from suite.commands.vary import vary_artifact
     from suite.runs.files import check_writable
 
+    check_engine(
+        on,
+        {"--jobs": jobs, "--engine-options": engine_options, "--dry-run": dry_run, "--wait": wait},
+        {"--memory": memory, "--no-wait": no_wait},
+    )
     check_writable(out)
+    to = None if on is None else Request(on, jobs, engine_options, dry_run, wait)
     place = (store, data, device, workers, out, forms)
-    code, said = vary_artifact(artifact, changes, name, profile, seeds, *place)
-    print("\n".join(said))
+    code, said = vary_artifact(artifact, changes, name, profile, seeds, *place, worker=no_wait, memory=memory, to=to)
+    for line in said:
+        print(line)
     raise typer.Exit(code)
 
 

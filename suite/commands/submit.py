@@ -1,4 +1,4 @@
-"""The command ``run --on ENGINE``: what is left of a plan, handed to an engine's workers by what the runs need."""
+"""``run`` and ``vary`` with ``--on ENGINE``: what is left of a plan, handed to workers by what the runs need."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from suite.commands.plan import Planned, plan
-from suite.commands.run import keep_wanted, several, without_data
+from suite.commands.run import Selection, keep_wanted, several, without_data
 from suite.engines import INDEX, Engine, EngineError, Job, engine
 from suite.papers.catalogue import select
 from suite.runs.files import write_whole
@@ -45,13 +45,29 @@ def submit_selection(
     workers: int,
     to: Request,
 ) -> int:
+    """``submit_artifacts`` on the artifacts that the selectors mean."""
+    command = ["run", *selectors]
+    return submit_artifacts(select(selectors), command, selectors, profile, store, data, device, workers, to)
+
+
+def submit_artifacts(
+    selection: Selection,
+    command: Sequence[str],
+    asked: Sequence[str],
+    profile: str,
+    store: Path,
+    data: Path | None,
+    device: str,
+    workers: int,
+    to: Request,
+) -> int:
     """Hand what is not stored to an engine; prints its job names, or on a dry run its scripts.
 
-    Returns 0, or after waiting 1 when something is still not stored once all workers have ended. Raises ValueError
-    (EngineError, DataError, StoreError) before anything is submitted.
+    A worker is this program with ``command``, which makes the selection's runs; ``asked`` are the words by which the
+    store remembers the plan. Returns 0, or after waiting 1 when something is still not stored once all workers have
+    ended. Raises ValueError (EngineError, DataError, StoreError) before anything is submitted.
     """
     chosen, options = engine(to.on), read_options(to.options)
-    selection = select(selectors)
     planned = plan(selection, profile)
     stored = Store(store, create=not to.dry_run).ids() if not to.dry_run or store.is_dir() else set()
     lacking = without_data(planned, planned, stored, data, profile, leave_out=several(selection))
@@ -60,15 +76,19 @@ def submit_selection(
     if not left:
         print(f"nothing to do: all {len(planned)} runs are stored", file=sys.stderr)
         return 0
-    base = [*this_program(), "run", *selectors, "--profile", profile, "--device", device, "--workers", str(workers)]
+    if NODE_LOCAL in options and command[0] != "run":
+        raise EngineError(
+            f"{NODE_LOCAL} exports runs by artifact, and {command[0]}'s are none; let nodes share a store"
+        )
+    base = [*this_program(), *command, "--profile", profile, "--device", device, "--workers", str(workers)]
     base += ["--data", str(data.resolve())] if data else []
-    asked = to.jobs or min(MOST_JOBS, math.ceil(len(left) / workers))
-    made = jobs_for(left, base, store.resolve(), asked, workers, int(device == "cuda"), options)
+    jobs = to.jobs or min(MOST_JOBS, math.ceil(len(left) / workers))
+    made = jobs_for(left, base, store.resolve(), jobs, workers, int(device == "cuda"), options)
     if to.dry_run:
         print("\n".join(chosen.script(job) for job in made))
         return 0
     held = Store(store)
-    keep_wanted(held, planned, selectors, profile)
+    keep_wanted(held, planned, asked, profile)
     names: list[str] = []
     for job in made:
         last = job is made[-1] and NODE_LOCAL in options

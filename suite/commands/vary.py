@@ -12,6 +12,7 @@ from suite.claims.judge import Claim
 from suite.commands.check_table import console, sheet
 from suite.commands.plan import first_seeds
 from suite.commands.run import run_artifacts
+from suite.commands.submit import Request, submit_artifacts
 from suite.own.variation import Variation, VariationError, parse, variations
 from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Paper
 from suite.papers.catalogue import SelectorError, published, select
@@ -46,12 +47,19 @@ def vary_artifact(
     workers: int,
     out: Path,
     forms: Sequence[str],
+    *,
+    worker: bool = False,
+    memory: int | None = None,
+    to: Request | None = None,
 ) -> tuple[int, list[str]]:
     """Run the variations and what they are compared with, draw all; returns the exit code and what to print.
 
-    Unchanged runs that the committed evidence has are not computed again.
+    Unchanged runs that the committed evidence has are not computed again. ``to`` asks an engine for workers instead,
+    and draws where it is to wait for them. A ``worker`` leaves to others what they compute, and draws nothing;
+    ``memory`` takes the runs that need no more bytes.
 
     Raises:
+        EngineError: there is no such engine, or it refused the job.
         SelectorError: no such artifact.
         VariationError: it has no such setting, no runs at this profile, or another kind of value.
     """
@@ -69,7 +77,16 @@ def vary_artifact(
         spec for each in (groups, *(v.groups for v in varied)) for ss in each.values() for spec in ss
     )
     plan = replace(artifact, runs=lambda _: {named: tuple(spec for spec in wanted if spec.id not in shipped)})
-    code = run_artifacts([(paper, [plan])], [artifact.id, named, *texts], profile, store, data, device, workers)
+    selection, asked = [(paper, [plan])], [artifact.id, named, *texts]
+    around = (profile, store, data, device, workers)
+    if to is not None:
+        command = ["vary", artifact.id, *(word for text in texts for word in ("--set", text)), "--name", named]
+        command += ["--seeds", str(seeds)] if seeds else []
+        code = submit_artifacts(selection, command, asked, *around, to)
+    else:
+        code = run_artifacts(selection, asked, *around, wait=not worker, memory=memory)
+    if worker or (to is not None and (to.dry_run or not to.wait)):
+        return code, []
     return code, shown(artifact, groups, varied, named, profile, with_committed(store), out, forms)
 
 

@@ -291,9 +291,45 @@ class Heartbeat:
         return f"another worker has not answered within {self.timeout:g} s"
 
 
+def number_from_environment(name: str, default: int, least: int) -> int:
+    """A number that torchrun hands to every process, in its environment.
+
+    Raises ValueError for what is no whole number of at least ``least``.
+    """
+    said = os.environ.get(name, str(default))
+    if re.fullmatch(r"\d{1,9}", said) is None or int(said) < least:
+        raise ValueError(
+            f"{name}={said!r} in the environment must be a whole number of at least {least}; start the processes "
+            "with torchrun, which sets it, or unset WORLD_SIZE to train alone"
+        )
+    return int(said)
+
+
+def meeting_place(rank: int, size: int, patience: timedelta) -> Any:
+    """The store where torchrun's processes meet, by the environment.
+
+    Raises ValueError for an environment that does not say where, and WorkerLost where the others do not come.
+    """
+    missing = [name for name in ("RANK", "MASTER_ADDR", "MASTER_PORT") if not os.environ.get(name)]
+    if missing or rank >= size:
+        wrong = f"{missing[0]} is not set" if missing else f"RANK={rank} is not below WORLD_SIZE={size}"
+        raise ValueError(
+            f"WORLD_SIZE={size} in the environment says that {size} processes train together, but {wrong}; start "
+            "them with torchrun, which sets it, or unset WORLD_SIZE to train alone"
+        )
+    number_from_environment("MASTER_PORT", 0, least=0)
+    try:
+        return next(iter(dist.rendezvous("env://", rank, size, timeout=patience)))[0]
+    except (RuntimeError, dist.DistError) as error:
+        where = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+        reason = str(error).strip().partition("\n")[0]
+        raise WorkerLost(f"worker {rank} of {size} has not met the others at {where}: {reason}") from error
+
+
 def fitting_backend() -> str:
     """How the processes of this machine can exchange tensors."""
-    here = int(os.environ.get("LOCAL_WORLD_SIZE", os.environ.get("WORLD_SIZE", "1")))
+    everywhere = number_from_environment("WORLD_SIZE", 1, least=1)
+    here = number_from_environment("LOCAL_WORLD_SIZE", everywhere, least=1)
     return "nccl" if torch.cuda.is_available() and here <= torch.cuda.device_count() else "gloo"
 
 
@@ -301,7 +337,7 @@ def device_under(backend: str) -> torch.device:
     """Where a process of this machine computes: its own GPU under NCCL, otherwise the CPU."""
     if backend != "nccl":
         return torch.device("cpu")
-    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+    return torch.device("cuda", number_from_environment("LOCAL_RANK", 0, least=0))
 
 
 @contextlib.contextmanager
@@ -310,16 +346,16 @@ def join(*, timeout: float = TIMEOUT, backend: str | None = None, store: Any = N
 
     Without either the group has one member. ``backend`` is "nccl" where there is a GPU for each process
     of this machine, else "gloo": NCCL refuses two processes on one.
-    Raises ValueError for a timeout that is not positive, and WorkerLost when the others do not come, for which
-    they have the longer of ``timeout`` and START_UP.
+    Raises ValueError for a timeout that is not positive and an environment that is not torchrun's, and WorkerLost
+    when the others do not come, for which they have the longer of ``timeout`` and START_UP.
     """
     if timeout <= 0:
         raise ValueError(f"timeout={timeout} must be a positive number of seconds")
     backend = backend or fitting_backend()
-    rank, size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+    rank, size = number_from_environment("RANK", 0, least=0), number_from_environment("WORLD_SIZE", 1, least=1)
     patience = timedelta(seconds=max(timeout, START_UP))
     if store is None and size > 1:
-        store, rank, size = next(iter(dist.rendezvous("env://", rank, size, timeout=patience)))
+        store = meeting_place(rank, size, patience)
     group = Group(store or dist.HashStore(), rank, size, timeout, backend)
     if backend == "nccl":
         torch.cuda.set_device(group.device)

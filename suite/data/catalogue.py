@@ -317,7 +317,7 @@ def available(name: str, root: Path | None = None) -> tuple[bool, str]:
         return False, missing(name, root)
     absent = [split for split in info.sizes if not split_files(name, split, folder)]
     if absent:
-        return False, f"{name}: {folder} lacks the files of split {', '.join(absent)}"
+        return False, f"{name}: {folder} lacks the files of split {', '.join(absent)}; copy it again"
     return True, str(folder)
 
 

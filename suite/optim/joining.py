@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import os
 from typing import Any
 
 import torch
@@ -12,7 +11,7 @@ import torch.distributed as dist
 from torch.distributed.distributed_c10d import _get_default_group, _get_default_store
 from torch.utils.data import Dataset, Subset
 
-from suite.communication.group import TIMEOUT, Group, device_under, fitting_backend, join
+from suite.communication.group import TIMEOUT, Group, device_under, fitting_backend, join, number_from_environment
 from suite.spec import seed
 
 _found: dict[str, Any] = {}  # the group of this process, and of which default process group it was made
@@ -26,7 +25,7 @@ def group(timeout: float | None = None) -> Group:
     holds from here on, for all who share the group, and every process must give it.
     """
     patience = TIMEOUT if timeout is None else timeout
-    if not dist.is_initialized() and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+    if not dist.is_initialized() and number_from_environment("WORLD_SIZE", 1, least=1) > 1:
         joined = contextlib.ExitStack()
         _found["group"] = joined.enter_context(join(timeout=patience))
         _found["of"] = _get_default_group()

@@ -128,6 +128,12 @@ def changed(spec: RunSpec, changes: Mapping[str, Any]) -> RunSpec:
         for part in outer:
             place = place.setdefault(part, {})
         place[last] = value
+    if "descent.rule" in changes and "descent" in settings:
+        from suite.training.build import left_over
+
+        asked = {path.removeprefix("descent.") for path in changes}
+        for name in left_over(settings["descent"]) - asked:
+            del settings["descent"][name]
     return RunSpec(spec.experiment, settings, spec.seed)
 
 
@@ -161,7 +167,8 @@ def _kind(value: Any) -> str:
 
 def _unknown(path: str, known: Iterable[str]) -> str:
     """That there is no such setting, and which have its last part, or one like it."""
-    names = sorted(known)
+    warm = path.partition(".")[0] == "warmstart"
+    names = sorted(name for name in known if warm or not name.startswith("warmstart."))
     last = path.rpartition(".")[2]
     same = [name for name in names if name.rpartition(".")[2] == last]
     by_last = [n for n in names if difflib.get_close_matches(last, [n.rpartition(".")[2]], 1, CLOSE)]

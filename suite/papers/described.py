@@ -33,8 +33,8 @@ def describe(spec: RunSpec, data: tuple[str, ...] = ()) -> Described:
 
     The names are those of the printed fields. ``images`` counts the whole training set and ``subset`` what the run
     learns from, ``batch`` is of one worker and ``total`` of all, ``splitting`` is Rudra's n, ``drops`` are (epoch,
-    factor), ``falls`` are (mean loss below which, factor), ``share`` is the part of the training data on which the
-    loss is measured, ``growth`` that of the grid of tests.
+    factor), ``falls`` are (mean loss below which, factor), ``warmstart`` is in epochs, ``share`` is the part of the
+    training data on which the loss is measured, ``growth`` that of the grid of tests.
 
     Args:
         spec: the specification.
@@ -69,6 +69,11 @@ def describe(spec: RunSpec, data: tuple[str, ...] = ()) -> Described:
         seed=spec.seed,
     )
     ours.total = None if ours.batch is None else ours.batch * ours.workers
+    ours.warmstart = None
+    if ours.updates and ours.batch and ours.images and (before := s.get("warmstart")):
+        splitting = before.get("algorithm", {}).get("n", ours.splitting)
+        each = before.get("batch", ours.batch) * (ours.workers // (splitting or 1))
+        ours.warmstart = round(before["updates"] * each / (ours.subset or ours.images), 1)
     if ours.epochs is None and ours.updates and ours.batch and ours.images:
         each = ours.batch * (ours.workers // (ours.splitting or 1))  # floor(lambda / n) gradients an update
         cycle = s.get("order", {}).get("batches", 0) * ours.batch  # of the only batches that are trained on

@@ -228,7 +228,7 @@ def departures(ours: Described, printed: PrintedExperiment) -> Iterator[Departur
     """Where one training differs from a printed experiment: what is another first, then what is less."""
     yield from _data(ours, printed)
     yield from _network(ours, printed)
-    for name in ("labels", "rule", "splitting", "workers", "momentum", "decay"):
+    for name in ("labels", "rule", "splitting", "workers", "momentum", "decay", "warmstart"):
         yield from _same(printed[name], getattr(ours, name), name)
     for name in ("dropout", "tested"):  # of which a specification need not speak
         if getattr(ours, name) is not None:

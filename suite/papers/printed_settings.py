@@ -39,7 +39,8 @@ from suite.papers import catalogue
 NOT_PRINTED = "not printed"
 LENGTHS = ("epochs", "updates", "until")
 NEEDED = ("data", "preparation", "network", "batch", "rate", "momentum", "decay", "drops", "seeds", "sample")
-FIELDS = (*NEEDED, *LENGTHS, "labels", "rule", "splitting", "workers", "dropout", "tested", "recorded", "hardware")
+OTHERS = ("labels", "rule", "splitting", "workers", "dropout", "warmstart", "tested", "recorded", "hardware")
+FIELDS = (*NEEDED, *LENGTHS, *OTHERS)
 ABOUT_A_FIELD = {"is", "range", "share", "where", "script", "times", "total", "every", "by", "when"}
 LOSS_BELOW = "loss below"  # what drops may hang on instead of the epoch
 SCALES: Mapping[str, Callable[[float, float, float], float]] = {  # of (mu, lambda, n)

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from suite.data.catalogue import DATASETS
 from suite.experiment import Experiment, lazily
 from suite.models.table import counts
-from suite.spec import RunSpec, canonical
+from suite.spec import RunSpec, canonical, thaw
 
 FLOPS_PER_SECOND = 4e10  # one core of the reference CPU on small convolutions, where no measurement is below
 # Seconds of a gradient by the fastest path of one core: of an image, and of a step beside its images. Networks that
@@ -64,6 +64,21 @@ def test_seconds(network: str, images: float) -> float:
 
 def seconds(spec: RunSpec) -> float:
     """Gradients of all workers, the evaluations, and what an update takes beside them."""
+    return sum(map(stage_seconds, stages(spec)))
+
+
+def stages(spec: RunSpec) -> list[RunSpec]:
+    """The trainings that a run is made of: its warm start, if it has one, and its own."""
+    settings = thaw(spec.settings)
+    before = settings.pop("warmstart", None)
+    if before is None:
+        return [spec]
+    warm = {**settings, **{name: before[name] for name in ("updates", "batch", "workers") if name in before}}
+    warm["algorithm"] = {**settings["algorithm"], **before.get("algorithm", {})}
+    return [RunSpec(spec.experiment, each, spec.seed) for each in ({**warm, "stop": None}, settings)]
+
+
+def stage_seconds(spec: RunSpec) -> float:
     s, updates = spec.settings, expected_updates(spec)
     network, workers = s["model"]["name"], s.get("workers", 1)
     images = s["evaluate"].get("test_examples", test_size(s["data"]["name"]))
@@ -92,9 +107,12 @@ def memory(spec: RunSpec) -> int:
 def pack(spec: RunSpec, device: str) -> Hashable:
     """Runs of one network, data set and batch shape may share a step.
 
-    On a CPU that pays at small batches only; a network with dropout draws its masks run by run.
+    On a CPU that pays at small batches only; a network with dropout draws its masks run by run, and a warm start is
+    a training of its own.
     """
     s = spec.settings
+    if "warmstart" in s:
+        return None
     if counts(s["model"]["name"]).has_dropout or (device == "cpu" and s["batch"] * s.get("workers", 1) > SMALL):
         return None
     same = ("data", "model", "batch", "workers", "path", "precision")

@@ -142,7 +142,16 @@ def defaults(settings: Mapping[str, Any]) -> set[str]:
         found |= {f"algorithm.{name}" for name in own}
     if isinstance(descent, Mapping):
         found |= {f"descent.{name}" for name in settings_of(SOLVERS[descent["rule"]]).difference(BOUND)}
+    if "evaluate" in settings:  # of a training run
+        warm = {"updates", "rate", "batch", "descent.rule", "descent.momentum", "descent.decay"}
+        found |= {f"warmstart.{path}" for path in found | warm}
     return found
+
+
+def left_over(descent: Mapping[str, Any]) -> set[str]:
+    """Settings of a solver that its rule does not have, as they were another's."""
+    known = settings_of(SOLVERS[descent["rule"]])
+    return set(descent) - known - {"rule"} - ({"multipliers"} if "lr_scale" in known else set())
 
 
 def make_exchange(settings: Mapping[str, Any] | None, workers: int) -> Collective:

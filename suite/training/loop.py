@@ -11,12 +11,17 @@ Settings (plain values)::
     evaluate   {every, test_examples?, train_examples?, recompute?}
     record     {every}                                    exchange   {name, ...} (optional: counts what is sent)
     stop       {metric, below, median?, after?}           (optional: ends the run, see below)
+    warmstart  {updates, ...settings}                     (optional: the training before this one, see below)
 
 A MaTEx run with ``segmented: true`` sums and applies the gradient layer by layer, ``bucket_bytes`` (default 0: every
 parameter by itself) at a time. In one process that changes no bit and saves no time: sums start when backward has
 ended. What they hide behind backward is measured by several processes (:mod:`suite.optim.delayed`).
 
 ``restart: true`` restarts the algorithm at every drop of the rate (Crossbow, section 3.2).
+``warmstart`` names settings that take the place of the run's own in a training before it, of so many updates. That
+has no stopping rule, drops or schedule unless it names them. Its last weights are the first of the run, whose solver
+begins with no memory. Rudra's section 5.5 starts softsync under AdaGrad from one epoch of hardsync:
+``{updates, algorithm: {n: 0}, descent: {rule: caffe, momentum: 0.9}, rate}``.
 Evaluations read all test images, or the first ``evaluate.test_examples`` of them.
 ``stop`` ends a run ``after`` (0) evaluations after the median of ``median`` (1) of them in a row fell below a bound.
 An ``exchange`` adds a column ``sent`` to the evaluations: the bytes that each worker has handed to sums until then.
@@ -32,6 +37,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
@@ -42,7 +48,7 @@ from suite.clock import ChargedClock, WallClock
 from suite.communication.collectives import CountingCollective
 from suite.experiment import Context, OutOfTime
 from suite.runs.store import Outcome
-from suite.spec import RunSpec, seed
+from suite.spec import RunSpec, seed, thaw
 from suite.training import checkpoint
 from suite.training.buckets import buckets
 from suite.training.build import Setup, assemble
@@ -139,12 +145,35 @@ class TrainingRun:
         return self.t >= self.updates or self.stopped or self.diverged
 
     def begin(self) -> None:
-        """Take up the last checkpoint, or evaluate the initial model."""
+        """Take up the last checkpoint, or evaluate the initial model: that of the warm start, if there is one."""
         self.resume()
         with self.clock.paused():
             if self.t == 0:
+                if "warmstart" in self.spec.settings:
+                    self.state = self.algorithm.init(self.warm_start())
                 self.evaluate()
         self.saved = time.monotonic()
+
+    def warm_start(self) -> torch.Tensor:
+        """The weights [d] that the training before this one ends with.
+
+        It has other batches, and a folder of its own from which it goes on after a kill.
+        """
+        settings, execution = thaw(self.spec.settings), self.context.execution
+        before = settings.pop("warmstart")
+        if "updates" not in before:
+            raise ValueError("warmstart has no updates; say how many it makes, such as warmstart.updates = 100")
+        own = {name: value for name, value in settings.items() if name not in ("stop", "drops", "schedule")}
+        own["evaluate"] = {"every": before["updates"]}
+        spec = RunSpec(self.spec.experiment, overlaid(own, before), seed(self.spec.seed, "warmstart"))
+        folder = self.context.folder / "warmstart"
+        folder.mkdir(exist_ok=True)
+        context = replace(self.context, folder=folder, report=lambda fraction: None)
+        made = assemble(spec.settings, spec.seed, execution, context.data)
+        session = type(self)(spec, context, made, backend_of(execution, made.problem))
+        session.run()
+        session.save()
+        return session.model().to(self.made.x0)
 
     def close_turn(self) -> None:
         """What follows an update: evaluation and checkpoint where they are due. Raises OutOfTime when late."""
@@ -317,6 +346,20 @@ def answered(values: Sequence[float], stop: Mapping[str, Any]) -> bool:
     """
     window, end = stop.get("median", 1), len(values) - stop.get("after", 0)
     return end >= window and median(values[end - window : end]) < stop["below"]
+
+
+def overlaid(settings: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with others in their place; of a part, its own stay unless the changes name another kind.
+
+    Example:
+        >>> overlaid({"algorithm": {"name": "rudra", "n": 1}, "rate": 0.1}, {"algorithm": {"n": 0}})
+        {'algorithm': {'name': 'rudra', 'n': 0}, 'rate': 0.1}
+    """
+    found = {**settings, **changes}
+    for name, value in changes.items():
+        if isinstance(value, Mapping) and not {"name", "rule", "kind"} & set(value):
+            found[name] = {**settings.get(name, {}), **value}
+    return found
 
 
 def weights_digest(x: torch.Tensor) -> str:

@@ -239,6 +239,9 @@ def test_one_process_needs_no_other_and_leaves_none(monkeypatch):
     assert inspect.signature(join).parameters["timeout"].default == joining.group().timeout == 60.0
 
 
+TWO = {"WORLD_SIZE": "2", "RANK": "0", "MASTER_ADDR": "localhost", "MASTER_PORT": "0"}
+
+
 @pytest.mark.parametrize(("timeout", "patience"), [(5.0, group_module.START_UP), (90.0, 90.0)])
 def test_others_have_the_longer_of_the_timeout_and_the_time_to_start_up_to_come(
     monkeypatch: pytest.MonkeyPatch, timeout: float, patience: float
@@ -254,10 +257,39 @@ def test_others_have_the_longer_of_the_timeout_and_the_time_to_start_up_to_come(
         waits.append(timeout.total_seconds())
         raise KeyError(backend)  # no failure of an exchange, which would be waited for
 
-    monkeypatch.setenv("RANK", "0")
-    monkeypatch.setenv("WORLD_SIZE", "2")
+    for name, value in TWO.items():
+        monkeypatch.setenv(name, value)
     monkeypatch.setattr(dist, "rendezvous", meet)
     monkeypatch.setattr(dist, "init_process_group", connect)
     with pytest.raises(KeyError), join(timeout=timeout, backend="gloo"):
         pytest.fail("joined alone")
     assert waits == [patience] * 2
+
+
+@pytest.mark.parametrize(
+    ("odd", "error", "message"),
+    [
+        ({"WORLD_SIZE": "two"}, ValueError, "WORLD_SIZE='two' .* at least 1; start .* or unset WORLD_SIZE"),
+        ({"WORLD_SIZE": "0"}, ValueError, "WORLD_SIZE='0' .* at least 1"),
+        ({"WORLD_SIZE": ""}, ValueError, "WORLD_SIZE='' .* at least 1"),
+        ({"LOCAL_WORLD_SIZE": "y"}, ValueError, "LOCAL_WORLD_SIZE='y' .* whole number"),
+        ({"RANK": "-1"}, ValueError, "RANK='-1' .* at least 0"),
+        ({"RANK": "2"}, ValueError, "2 processes train together, but RANK=2 is not below WORLD_SIZE=2"),
+        ({"RANK": None}, ValueError, "but RANK is not set; start them with torchrun"),
+        ({"MASTER_ADDR": None}, ValueError, "but MASTER_ADDR is not set"),
+        ({"MASTER_PORT": ""}, ValueError, "but MASTER_PORT is not set"),
+        ({"MASTER_PORT": "port"}, ValueError, "MASTER_PORT='port' .* whole number"),
+        ({"MASTER_PORT": "1", "RANK": "1"}, WorkerLost, "worker 1 of 2 has not met the others at localhost:1: "),
+        ({}, WorkerLost, "worker 0 of 2 has not met the others at localhost:0: .* 1/2"),  # the second never comes
+    ],
+    ids=lambda value: str(value) if isinstance(value, dict) else "",
+)
+def test_an_odd_environment_is_told_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, odd: dict[str, str | None], error: type[Exception], message: str
+):
+    monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
+    monkeypatch.setattr(group_module, "START_UP", 0.5)
+    for name, value in {**TWO, **odd}.items():
+        monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(name, value)
+    with pytest.raises(error, match=message):
+        joining.group(timeout=0.5)

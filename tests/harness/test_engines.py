@@ -121,7 +121,27 @@ def test_a_job_is_submitted_computes_and_is_told(sgd, tmp_path: Path, fake_slurm
     assert (found["jobs"], found["seconds_left"]) == ({"slurm": {}}, 0.0)
 
 
+VARY = ["vary", "toy/table1", "--set", "sleep=0.01", "--device", "cpu"]
+
+
+def test_an_engine_computes_varied_runs(sgd, tmp_path: Path, fake_slurm):
+    dry = sgd(*VARY, "--on", "slurm", "--dry-run", **fake_slurm)
+    assert "vary toy/table1 --set sleep=0.01 --name sleep-0.01 --profile smoke" in dry.stdout
+    done = sgd(*VARY, "--on", "slurm", "--jobs", "2", "--wait", **fake_slurm)
+    assert done.returncode == 0, done.stderr
+    ids = Store(tmp_path / "runs.store").ids()
+    assert f"{len(ids)} of {len(ids)} runs stored" in done.stderr
+    alone = sgd(*VARY, "--store", "alone.store")
+    assert Store(tmp_path / "alone.store").ids() == ids
+    assert done.stdout == "7\n" + alone.stdout
+    local = tmp_path / "local.toml"
+    local.write_text('node_local = "$TMPDIR"\nexports = "."\n')
+    refused = sgd(*VARY, "--store", "other", "--on", "slurm", "--engine-options", str(local), **fake_slurm)
+    assert (refused.returncode, "vary's are none; let nodes share a store" in refused.stderr) == (2, True)
+
+
 def test_what_goes_only_with_an_engine_is_refused_without(sgd):
+    assert sgd(*VARY, "--wait").returncode == sgd(*VARY, "--on", "slurm", "--no-wait").returncode == 2
     for wrong in (
         ["--jobs", "2"],
         ["--dry-run"],

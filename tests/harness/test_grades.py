@@ -214,6 +214,9 @@ def built(printed) -> RunSpec | None:
         "share": 0.2,
         "every": 1,
     }
+    if printed["warmstart"]:
+        before = round(value("warmstart") * images / (batch * workers))
+        made["warmstart"] = {"updates": before, "algorithm": {"n": 0}}
     return RunSpec("train", made)
 
 

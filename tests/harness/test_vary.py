@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from suite.papers.artifact import Artifact, Evidence
 from suite.papers.catalogue import paper
 from suite.papers.panel import Panel
 from suite.report.overlay import Comparison, UndrawableError
-from suite.spec import RunSpec
+from suite.spec import RunSpec, thaw
 
 FIG5A = paper("isgd").artifact("isgd/fig5a").runs("smoke")
 
@@ -29,6 +30,19 @@ def test_a_run_takes_up_the_settings_that_it_has():
     for spec, old in zip(second.groups["isgd"], FIG5A["isgd"], strict=True):
         assert spec.seed == old.seed
         assert written(spec) == written(old) | {"algorithm.zeta": 0.3, "algorithm.queue": 7}
+
+
+def test_another_solver_and_a_warm_start_take_what_they_have():
+    """Rudra's section 5.5: AdaGrad, which has no momentum, after hardsync."""
+    softsync = paper("rudra").artifact("rudra/fig5").runs("reduced")
+    asked = ["descent.rule=adagrad", "warmstart.updates=9", "warmstart.algorithm.n=0", "warmstart.descent.rule=caffe"]
+    (found,) = variations(softsync, parse(asked))
+    trained = [spec for spec in itertools.chain(*found.groups.values()) if spec.experiment == "rudra/train"]
+    assert trained
+    for spec in trained:
+        assert set(spec.settings["descent"]) == {"rule", "decay"}
+        warm = {"updates": 9, "algorithm": {"n": 0}, "descent": {"rule": "caffe"}}
+        assert thaw(spec.settings["warmstart"]) == warm
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ LEFT_OUT = {
     "sgd-suite [!nv]* mine*": "needs the new experiment installed: tests/harness/test_own.py walks it",
     "sgd-suite vary mine/*": "the same",
     "sgd-suite [!n]* lookahead*": "needs the new paper installed: nox -s sixth walks that page",
-    "sgd-suite run * --on slurm *": "needs Slurm: nox -s cluster",
+    "sgd-suite * --on slurm*": "needs Slurm: nox -s cluster",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -15,6 +16,7 @@ from torch import Tensor
 from reference_impls import rudra, rudra_protocol
 from reference_impls.contract import Turn
 from suite.communication.collectives import Local
+from suite.data.order import FixedCycle
 from suite.experiment import Context, OutOfTime
 from suite.parameter_server import training as server_training
 from suite.parameter_server.placement import simulation
@@ -22,6 +24,8 @@ from suite.parameter_server.protocol import GammaDurations, Staleness, play
 from suite.parameter_server.training import train
 from suite.parameter_server.waves import Waves, jobs_of, wave_points, wave_turn
 from suite.spec import RunSpec, thaw
+from suite.training import loop
+from suite.training.build import SOLVERS, Setup, make_algorithm
 from suite.training.gradients.batching import compute_gradients
 from suite.training.gradients.looped import Functional
 from suite.training.gradients.native import Native
@@ -293,3 +297,68 @@ def test_a_wave_holds_only_what_is_determined() -> None:
 def test_a_negative_lookahead_is_refused() -> None:
     with pytest.raises(ValueError, match="lookahead=-1"):
         Waves([], -1)
+
+
+# --- AdaGrad after hardsync (section 5.5) on a quadratic in one number
+
+HARDSYNC = {
+    "updates": 2,
+    "algorithm": {"n": 0},
+    "descent": {"rule": "caffe", "momentum": 0.5},
+    "rate": 0.25,
+}
+SOFTSYNC = {"rate": 0.1, "descent": {"rule": "adagrad"}, "evaluate": {"every": 6}, "warmstart": HARDSYNC}
+
+
+@pytest.fixture
+def quadratic(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Trainings on (x - 1)^2 / 2 from x = 0; holds the weights after every update."""
+
+    def assembled(settings: Any, run_seed: int, execution: Any, root: Any) -> Setup:
+        problem = QuadraticProblem(torch.ones(8, 1, dtype=torch.float64), torch.ones(1, dtype=torch.float64))
+        object.__setattr__(problem, "targets", torch.zeros(8))
+        solver = {**thaw(settings["descent"])}
+        optimizer = SOLVERS[solver.pop("rule")](**solver)
+        algorithm = make_algorithm(settings["algorithm"], optimizer, Local(settings["workers"]), 1)
+        none, x0 = torch.zeros(0), torch.zeros(1, dtype=torch.float64)
+        return Setup(problem, x0, FixedCycle(8, 1, run_seed), algorithm, none, none)  # type: ignore[arg-type]
+
+    def watched(session: Any, turn: Turn) -> None:
+        update(session, turn)
+        seen.append(session.model().item())
+
+    seen: list[float] = []
+    update = server_training.ServerRun.update
+    for module in (server_training, loop):
+        monkeypatch.setattr(module, "assemble", assembled)
+    monkeypatch.setattr(loop.TrainingRun, "on_images", lambda self, x, buffers: {"test_loss": x.item()})
+    monkeypatch.setattr(server_training.ServerRun, "update", watched)
+    return seen
+
+
+def test_softsync_with_adagrad_starts_from_an_epoch_of_hardsync(quadratic: list[float], tmp_path: Path) -> None:
+    """Hardsync moves by 0.25 and 0.3125. AdaGrad remembers nothing of it: its first step is the rate."""
+    wanted = spec(1, 2, 6, batch=1, **SOFTSYNC)
+    made = train(wanted, Context(folder(tmp_path, "run"), EXECUTION))
+    versions, squares = [0.5625], 0.0
+    for _, turn in islice(simulation(thaw(wanted.settings)["server"], 2, 1, 1, 0), 6):
+        gradient = sum(versions[entry.read] - 1 for entry in turn.entries) / 2
+        squares += gradient**2
+        versions.append(versions[-1] - 0.1 * gradient / math.sqrt(squares))
+    assert versions[1] == pytest.approx(0.6625)
+    assert quadratic == pytest.approx([0.25, 0.5625, *versions[1:]], rel=1e-9)
+    assert made.curves["evaluations"]["test_loss"].tolist() == pytest.approx([versions[0], versions[-1]], rel=1e-9)
+
+
+def test_a_warm_start_cut_short_ends_in_the_same_bits(
+    quadratic: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = spec(1, 2, 6, batch=1, **SOFTSYNC)
+    whole = train(wanted, Context(folder(tmp_path, "whole"), EXECUTION))
+    place = folder(tmp_path, "cut")
+    for _ in range(HARDSYNC["updates"] + 6):  # one update a session
+        with pytest.raises(OutOfTime):
+            train(wanted, Context(place, EXECUTION, deadline=0.0))
+    again = train(wanted, Context(place, EXECUTION))
+    assert again.results["weights_digest"] == whole.results["weights_digest"]
+    assert quadratic[:8] == quadratic[8:]

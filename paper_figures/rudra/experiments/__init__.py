@@ -16,6 +16,10 @@ def _training_seconds(spec: RunSpec) -> float:
     Gradients on the same weights are one batch: all of an update under hardsync, and as many as arrive between two
     updates under n-softsync, where they read different weights once n exceeds one.
     """
+    return sum(map(_stage_seconds, training_cost.stages(spec)))
+
+
+def _stage_seconds(spec: RunSpec) -> float:
     s = spec.settings
     network, n, updates = s["model"]["name"], s["algorithm"]["n"], s["updates"]
     gradients = gradients_per_update(s["workers"], n)
