@@ -254,6 +254,8 @@ def meets_others(group: Group, what: str, report: str) -> None:
         "stall": lambda: time.sleep(17),
         "die": lambda: os._exit(1),
     }
+    if what == "save":  # what saving imports keeps a process from signing while others count its silence
+        opt.save(f"{report} saved")
     inputs, targets = examples()
     begun = time.monotonic()
     try:

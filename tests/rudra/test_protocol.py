@@ -82,7 +82,7 @@ def test_mean_staleness_is_lambda_minus_one_over_c(learners: int, n: int) -> Non
 
 @pytest.mark.parametrize("n", [1, 2, 4, 30])
 def test_staleness_stays_within_2n_at_small_jitter(n: int) -> None:
-    counted = Staleness().add(played(30, n, 60_000 // (30 // n)))
+    counted = Staleness().add(played(30, n, 20_000 // (30 // n)))
     assert min(counted.counts) == 0
     assert counted.largest <= 2 * n
 
@@ -91,7 +91,7 @@ def test_staleness_stays_within_2n_at_small_jitter(n: int) -> None:
 def test_the_bound_2n_breaks_as_jitter_grows(n: int) -> None:
     shares = []
     for jitter in (0.05, 0.3, 0.6):
-        counted = Staleness().add(played(30, n, 60_000 // (30 // n), jitter))
+        counted = Staleness().add(played(30, n, 20_000 // (30 // n), jitter))
         shares.append(counted.above(2 * n) / counted.total)
     assert shares[0] == 0 < shares[1] < shares[2]
 
