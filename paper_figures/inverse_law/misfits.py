@@ -263,12 +263,12 @@ def breaking_groups(frame: Frame) -> Groups:
     return family_groups(frame, BY_NAME[BREAKS])
 
 
-def onsets(frame: Frame) -> list[float]:
+def each_holds_from(frame: Frame) -> list[float]:
     """By threshold: the least batch size from which on the law of large batches is met within ``NEAR``."""
-    return [onset(counted) for counted in breaking(frame).values()]
+    return [holds_from(counted) for counted in breaking(frame).values()]
 
 
-def onset(counted: Sequence[Updates]) -> int:
+def holds_from(counted: Sequence[Updates]) -> int:
     """The least batch size down to which the law of M >= FAR is met within ``NEAR``."""
     try:
         fit = law_fit([u for u in counted if u.batch >= FAR])
@@ -289,5 +289,5 @@ ANSWERED = {
     "misfit-behind": Quantity(behind_slow, slow_groups, note=BEHIND),
     "onset-rule": Quantity(lambda frame: [100 * NEAR, FAR], note=ALLOWED),
     "onset-thresholds": Quantity(lambda frame: list(breaking(frame)), breaking_groups),
-    "onset-batches": Quantity(onsets, breaking_groups),
+    "onset-batches": Quantity(each_holds_from, breaking_groups),
 }
