@@ -14,6 +14,7 @@ from benchmarks.floors import faster, floors
 from benchmarks.measuring import Effort, collect_garbage
 from suite.report.speed import table
 from suite.speed.baselines import GateError, read
+from suite.training.numerics import pick_device
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -48,7 +49,7 @@ def unsuitable(call: Any, heavy: bool) -> str:
     params = call.params if call else {}
     if params.get("device") != "cpu":
         return ""
-    if chosen_device() == "cuda":
+    if pick_device("auto") == "cuda":
         return "this machine has CUDA, where the same workload is timed on the GPU"
     if params["workload"].heavy and not heavy:
         return "many seconds per update on a CPU: give --heavy to time it there"
@@ -63,16 +64,9 @@ def effort(request: pytest.FixtureRequest) -> Effort:
     rivals = tuple(part for part in option("rivals").split(",") if part)
     if unknown := set(rivals) - set(RIVALS):
         raise pytest.UsageError(f"--rivals {','.join(sorted(unknown))}: choose among {', '.join(RIVALS)}")
-    device = chosen_device()
+    device = pick_device("auto")
     threads = (1,) if option("one_thread") else thread_counts(device)
     return Effort(device, option("seconds"), rivals, threads, option("heavy"), option("compile_all"))
-
-
-def chosen_device() -> str:
-    """CUDA where there is one."""
-    import torch
-
-    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@
     nox -s benchmark                                      everything that suits this machine
     nox -s benchmark -- --only 'LeNet.*M=16' --rivals plain    some of it
     nox -s benchmark -- --heavy --out other.json          large networks on a CPU too
-    nox -s benchmark -- --only 'growth.*batch'            LeNet against its batch, which ``benchmarks.figure`` draws
+    nox -s benchmark -- --only 'growth.*batch'            LeNet against its batch, which the report draws
 
 The ratios of the document are printed at the end.
 """

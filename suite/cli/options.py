@@ -29,6 +29,9 @@ class Format(StrEnum):
     pdf = "pdf"
 
 
+SVG = [Format.svg]
+
+
 class TableFormat(StrEnum):
     csv = "csv"
     parquet = "parquet"

@@ -10,6 +10,7 @@ import typer
 
 from suite.cli.options import (
     STORE,
+    SVG,
     Budget,
     DataOption,
     Device,
@@ -27,8 +28,6 @@ from suite.cli.options import (
 )
 from suite.cli.output import say, source
 from suite.interruption import Interrupted, watched
-
-SVG = [Format.svg]
 
 
 def figures(

@@ -9,6 +9,7 @@ import typer
 
 from suite.cli.options import (
     STORE,
+    SVG,
     Budget,
     DataOption,
     Device,
@@ -35,8 +36,6 @@ from suite.cli.options import (
     complete_selector,
 )
 from suite.cli.output import emit
-
-SVG = [Format.svg]
 
 
 def list_(selector: Selectors = None, *, store: SourceOption = None, as_json: Json = False) -> None:

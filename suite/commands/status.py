@@ -126,7 +126,8 @@ def lines(found: Mapping[str, Any]) -> list[str]:
     for run_id, run in found["runs"].items():
         where = f"on {run['host']}" + (f" in job {run['job']}" if run.get("job") else "") if "host" in run else ""
         if run["state"] == "running":
-            where += f" since {_ago(found, run)}, {run['fraction']:.0%} done"
+            ago = duration(max(0.0, run["seen"] - run["since"]))
+            where += f" since {ago}, {run['fraction']:.0%} done"
         where = " ".join(part for part in (where, run.get("failure", "")) if part)
         text.append(f"  {run['state']:<12} {run_id} {run.get('artifact', '')} {where}".rstrip())
     for name, states in found["jobs"].items():
@@ -136,7 +137,3 @@ def lines(found: Mapping[str, Any]) -> list[str]:
     if left is not None:
         text.append(f"about {duration(left)} left" if left else "nothing left to do")
     return text
-
-
-def _ago(found: Mapping[str, Any], run: Mapping[str, Any]) -> str:
-    return duration(max(0.0, run["seen"] - run["since"]))

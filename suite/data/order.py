@@ -58,11 +58,6 @@ def _batches(order: Tensor, batch: int) -> Tensor:
     return torch.cat([order, order[:missing]]).view(per_epoch, batch) if missing else order.view(per_epoch, batch)
 
 
-def _positions(numbers: Tensor, batch: int, per_epoch: int) -> Tensor:
-    """Places [n, batch] in the epoch's permutation, still to be wrapped at its end."""
-    return (numbers % per_epoch)[:, None] * batch + torch.arange(batch, device=numbers.device)
-
-
 class _FixedBatches:
     """A few batches made beforehand, [batches, batch] examples, in a cycle."""
 
@@ -191,7 +186,8 @@ class Partitioned:
     def indices(self, numbers: Tensor, workers: Tensor | None = None) -> Tensor:
         if workers is None:
             raise ValueError("a partitioned order needs to know whose batch it is; pass workers [n]")
-        places = _positions(numbers, self.batch, self.batches_per_epoch) % self._sizes[workers][:, None]
+        first = (numbers % self.batches_per_epoch)[:, None] * self.batch  # of a batch in its worker's permutation
+        places = (first + torch.arange(self.batch, device=numbers.device)) % self._sizes[workers][:, None]
         return self._order[self._starts[workers][:, None] + places]
 
     def to(self, device: torch.device | str) -> Self:

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from suite.data.catalogue import DataError, DatasetInfo, dataset, locate, split_files
 from suite.data.images import Images, load_images
 from suite.data.text import load_pairs
@@ -77,6 +75,8 @@ def _images(images: Images) -> list[Check]:
     expected = (info.sizes[images.split], *(info.shape or ()))
     size = tuple(images.inputs.shape)
     counts = images.targets.bincount(minlength=info.classes)
+    labelled = zip(images.inputs.numpy(), images.targets.tolist(), strict=True)
+    examples = (picture.tobytes() + label.to_bytes(8, "little") for picture, label in labelled)
     return [
         Check(f"{images.split} size", size == expected, f"{list(size)}, expected {list(expected)}"),
         Check(
@@ -84,7 +84,7 @@ def _images(images: Images) -> list[Check]:
             len(counts) == info.classes and bool((counts > 0).all()),
             f"{int((counts > 0).sum())} of {info.classes} classes, {int(counts.min())} or more of each",
         ),
-        _content(images.name, images.split, map(_labelled, images.inputs.numpy(), images.targets.tolist())),
+        _content(images.name, images.split, examples),
         Check(f"{images.split} checksum", True, f"{images.checksum} (of this copy, in its order)"),
     ]
 
@@ -92,10 +92,6 @@ def _images(images: Images) -> list[Check]:
 def content(examples: Iterable[bytes]) -> str:
     """SHA-256 of the sorted SHA-256 of all examples: the same for the same examples in whatever order."""
     return hashlib.sha256(b"".join(sorted(hashlib.sha256(example).digest() for example in examples))).hexdigest()
-
-
-def _labelled(picture: np.ndarray, label: int) -> bytes:
-    return picture.tobytes() + label.to_bytes(8, "little")
 
 
 def _content(name: str, split: str, examples: Iterable[bytes]) -> Check:

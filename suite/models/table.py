@@ -41,7 +41,6 @@ class Counts:
     input_shape: tuple[int, ...]
     classes: int
     has_dropout: bool
-    has_batch_norm: bool
 
 
 def names() -> tuple[str, ...]:
@@ -97,7 +96,6 @@ def measure(name: str, **options: Any) -> Counts:
         input_shape=module.input_shape,
         classes=module.classes,
         has_dropout=any(isinstance(layer, nn.Dropout) for layer in leaves),
-        has_batch_norm=any(isinstance(layer, nn.BatchNorm2d) for layer in leaves),
     )
 
 

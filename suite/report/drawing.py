@@ -185,16 +185,12 @@ def image(drawn: Drawing, form: str, dpi: float | None = None) -> bytes:
     if form not in FORMS:
         raise ValueError(f"a figure is written as one of {', '.join(FORMS)}, not {form!r}")
     if form == "svg":
-        return _svg(drawn)
+        return _written(_tree(drawn)[0])
     buffer = io.BytesIO()
     dates = {"CreationDate": None} if form == "pdf" else {}
     with naming(drawn.artifact.id), style.applied(drawn.artifact.id):
         drawn.figure.savefig(buffer, format=form, dpi=dpi, facecolor="white", metadata=dates)
     return buffer.getvalue()
-
-
-def _svg(drawn: Drawing) -> bytes:
-    return _written(_tree(drawn)[0])
 
 
 def whole_and_panel(drawn: Drawing) -> tuple[bytes, bytes]:

@@ -7,7 +7,7 @@ Where anything else differs (a bar, a text, a scale), the drawings stand side by
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -109,16 +109,11 @@ def _fixed(figure: Figure) -> list[Any]:
     found: list[Any] = []
     for axes in figure.axes:
         shapes = [patch.get_patch_transform().transform(patch.get_path().vertices).tolist() for patch in axes.patches]
-        words = [text.get_text() for text in (*axes.texts, *_cells(axes))]
+        cells = [cell.get_text() for table in axes.tables for cell in table.get_celld().values()]
+        words = [text.get_text() for text in (*axes.texts, *cells)]
         words += [axes.get_title(loc=side) for side in ("left", "center", "right")]
         found.append((axes.get_xscale(), axes.get_yscale(), shapes, words, len(axes.images), _ticks(axes)))
     return found
-
-
-def _cells(axes: Axes) -> Iterator[Any]:
-    """The texts of the tables in a panel."""
-    for table in axes.tables:
-        yield from (cell.get_text() for cell in table.get_celld().values())
 
 
 def _ticks(axes: Axes) -> list[str]:
