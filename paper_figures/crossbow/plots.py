@@ -71,43 +71,43 @@ def curves(frame: Frame, axes: Any, printed: float, *, instead: str = "ResNet-32
     import seaborn as sns
 
     table = accuracy_table(frame)
-    if training:
-        table = table.assign(group=table["group"] + ", test")
-    names = list(table["group"].unique())
-    looks: dict[str, Any] = {"hue": "group", "hue_order": names, "style": "group", "style_order": names}
-    looks |= {"palette": list(PALETTE[: len(names)]), "dashes": [_dashes(line) for line in LINES[: len(names)]]}
-    looks |= {"estimator": "median", "errorbar": ("pi", 100), "linewidth": 1.4}
-    sns.lineplot(table, x="epoch", y="test", ax=axes, **looks)
+    by_epoch(table.assign(group=table["group"] + ", test") if training else table, axes)
     if training:
         sns.lineplot(
             table, x="epoch", y="training", color=GRID, linestyle=":", errorbar=None, label="the same, training",
             ax=axes,
         )  # fmt: skip
-    place = table["stand_in"].iloc[0]
-    axes.axhline(
-        100 * printed, color=PALETTE[1], linewidth=1, linestyle=(0, (4, 2)),
-        label=f"printed target of {instead}: {100 * printed:g}%",
-    )  # fmt: skip
+    place, said = table["stand_in"].iloc[0], f"printed target of {instead}: {100 * printed:g}%"
+    axes.axhline(100 * printed, color=PALETTE[1], linewidth=1, linestyle=(0, (4, 2)), label=said)
     if place:
         target = common_target(frame, *trained(frame), printed=printed)
         axes.axhline(100 * target, color=GRID, linewidth=0.9, linestyle=":", label=f"compared at {100 * target:g}%")
-    axes.set(xlabel="epoch", ylabel="accuracy (%)" if training else "test accuracy (%)")
+    axes.set_ylabel("accuracy (%)" if training else "test accuracy (%)")
     axes.set_ylim(top=max(100.0, axes.get_ylim()[1]) if place else None)
-    axes.locator_params(axis="x", integer=True)
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1), borderaxespad=0.2)
     say_stand_in(axes, place, instead)
 
 
 def growing(table: pd.DataFrame, axes: Any, printed: float) -> None:
-    """Test accuracy against epochs by how many learners there were, median and range of seeds, and a target (%)."""
+    """Accuracy by how many learners there were, and a target (%)."""
+    by_epoch(table, axes)
+    axes.axhline(printed, color=PALETTE[2], linewidth=1, linestyle=(0, (4, 2)), label=f"target: {printed:g}%")
+    axes.set_ylabel("test accuracy of the average model (%)")
+    axes.legend(loc="lower right")
+
+
+def by_epoch(table: pd.DataFrame, axes: Any) -> None:
+    """Test accuracy against epochs, a line for each group: median and range of the seeds."""
     import seaborn as sns
 
-    looks: dict[str, Any] = {"hue": "group", "style": "group", "dashes": [_dashes(line) for line in LINES[:2]]}
-    sns.lineplot(table, x="epoch", y="test", estimator="median", errorbar=("pi", 100), ax=axes, **looks)
-    axes.axhline(printed, color=PALETTE[2], linewidth=1, linestyle=(0, (4, 2)), label=f"target: {printed:g}%")
-    axes.set(xlabel="epoch", ylabel="test accuracy of the average model (%)")
+    names = list(table["group"].unique())
+    sns.lineplot(
+        table, x="epoch", y="test", hue="group", hue_order=names, style="group", style_order=names,
+        palette=list(PALETTE[: len(names)]), dashes=[_dashes(line) for line in LINES[: len(names)]],
+        estimator="median", errorbar=("pi", 100), linewidth=1.4, ax=axes,
+    )  # fmt: skip
+    axes.set_xlabel("epoch")
     axes.locator_params(axis="x", integer=True)
-    axes.legend(loc="lower right")
 
 
 def _dashes(line: Any) -> Any:

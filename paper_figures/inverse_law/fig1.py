@@ -122,24 +122,20 @@ FIG1A.quantities.update(misfits.ANSWERED)
 
 def lower_groups(frame: Frame) -> Groups:
     """Searches in which every seed reads a sample of its own: a shared one would be taken for a lack of fit."""
-    found = []
-    for row in ROWS:
-        with contextlib.suppress(Missing):
-            found += curve_groups(frame, row, lower=True)
-    if not found:
+    rows = stored_rows(frame, lower=True)
+    if not rows:
         raise Missing(f"no curve with a sample for each seed at {frame.profile}")
-    return found
+    return [group for row in rows for group in curve_groups(frame, row, lower=True)]
 
 
 def tested_laws(frame: Frame) -> dict[InverseLawFit, float]:
     """The p-value of the lack of fit of each law that has one, over curves and lower thresholds."""
     laws = []
-    for row in ROWS:
-        with contextlib.suppress(Missing):
-            runs = curve(frame, row, lower=True)
-            for threshold in row.thresholds(frame.profile, lower=True):
-                with contextlib.suppress(FitError):
-                    laws.append(law_fit(crossings(runs, threshold)))
+    for row in stored_rows(frame, lower=True):
+        runs = curve(frame, row, lower=True)
+        for threshold in row.thresholds(frame.profile, lower=True):
+            with contextlib.suppress(FitError):
+                laws.append(law_fit(crossings(runs, threshold)))
     return {law: law.lack_of_fit for law in laws if law.lack_of_fit is not None}
 
 

@@ -85,12 +85,12 @@ def family_groups(frame: Frame, row: Row) -> Groups:
     return found
 
 
-def stored_rows(frame: Frame, rows: Iterable[Row] = ROWS) -> list[Row]:
-    """The curves that have enough stored runs at the profile."""
+def stored_rows(frame: Frame, rows: Iterable[Row] = ROWS, *, lower: bool = False) -> list[Row]:
+    """The curves that have enough stored runs at the profile, or enough of those for their lower thresholds."""
     found = []
     for row in rows:
         with contextlib.suppress(Missing):
-            curve_groups(frame, row)
+            curve_groups(frame, row, lower=lower)
             found.append(row)
     return found
 

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paper_figures.inverse_law.exponents import LEAST_POINTS
@@ -48,7 +47,8 @@ from suite.papers.panel import Frame, Quantity
 if TYPE_CHECKING:
     import numpy as np
 
-LENDING = ("cifar10_small-lr0p05", "cifar100_small-lr0p05")  # whose seeds stand in for those of one-seed curves
+# Curves whose scatter between seeds is lent to those of one seed: the LeNet's on CIFAR.
+LENDING = (BY_NAME["cifar10_small-lr0p05"], BY_NAME["cifar100_small-lr0p05"])
 SLOW = 0.01  # the rate at which the law holds at every batch size
 BREAKS = "mnist_medium-lr0p05"  # the curve that leaves the law at small batches
 FAR = 16  # batch sizes whose law says what smaller ones were to need
@@ -151,21 +151,16 @@ def between_seeds(curves: Iterable[Sequence[Updates]]) -> Scatter | None:
 
 
 def lenders(frame: Frame) -> Groups:
-    """The groups whose scatter is lent: the LeNet's on CIFAR."""
-    found: Groups = []
-    for name in LENDING:
-        with suppress(Missing):
-            found += curve_groups(frame, BY_NAME[name])
-    return found
+    """The groups whose scatter is lent."""
+    return [group for row in stored_rows(frame, LENDING) for group in curve_groups(frame, row)]
 
 
 def lent_scatter(frame: Frame) -> Scatter | None:
-    """Between seeds of the LeNet on CIFAR, at its first threshold and the sizes of the one-seed curves."""
+    """Between seeds of these curves, at their first threshold and the sizes of the one-seed curves."""
     curves = []
-    for row in map(BY_NAME.__getitem__, LENDING):
-        with suppress(Missing):
-            counted = crossings(curve(frame, row), row.thresholds(frame.profile)[0])
-            curves.append([u for u in counted if u.batch in ONCE["sizes"]])
+    for row in stored_rows(frame, LENDING):
+        counted = crossings(curve(frame, row), row.thresholds(frame.profile)[0])
+        curves.append([u for u in counted if u.batch in ONCE["sizes"]])
     return between_seeds(curves)
 
 
@@ -268,12 +263,12 @@ def breaking_groups(frame: Frame) -> Groups:
     return family_groups(frame, BY_NAME[BREAKS])
 
 
-def onsets(frame: Frame) -> list[float]:
+def each_holds_from(frame: Frame) -> list[float]:
     """By threshold: the least batch size from which on the law of large batches is met within ``NEAR``."""
-    return [onset(counted) for counted in breaking(frame).values()]
+    return [holds_from(counted) for counted in breaking(frame).values()]
 
 
-def onset(counted: Sequence[Updates]) -> int:
+def holds_from(counted: Sequence[Updates]) -> int:
     """The least batch size down to which the law of M >= FAR is met within ``NEAR``."""
     try:
         fit = law_fit([u for u in counted if u.batch >= FAR])
@@ -294,5 +289,5 @@ ANSWERED = {
     "misfit-behind": Quantity(behind_slow, slow_groups, note=BEHIND),
     "onset-rule": Quantity(lambda frame: [100 * NEAR, FAR], note=ALLOWED),
     "onset-thresholds": Quantity(lambda frame: list(breaking(frame)), breaking_groups),
-    "onset-batches": Quantity(onsets, breaking_groups),
+    "onset-batches": Quantity(each_holds_from, breaking_groups),
 }

@@ -215,6 +215,7 @@ def test_a_compiler_that_does_not_run_is_passed_over(monkeypatch, tmp_path):
 
 @pytest.mark.compiler
 def test_a_library_is_compiled_once_and_again_where_it_is_damaged(fresh, monkeypatch, tmp_path):
+    monkeypatch.setattr(native, "SOURCE", replace(native.SOURCE, flags=(*native.SOURCE.flags, "-O0")))
     numbers = plan(problem("linear").flat.module), "double"
     first = native.library(*numbers)
     assert {path.name for path in fresh.iterdir()} == {f"{first.build}{suffix}" for suffix in (".so", ".sha256")}
@@ -239,7 +240,7 @@ def test_what_does_not_compile_or_does_not_agree_is_not_used(monkeypatch, tmp_pa
     for header in native.SOURCE.headers:
         (tmp_path / header.name).write_text(header.read_text())
     source = native.SOURCE.file.read_text()
-    monkeypatch.setattr(native, "SOURCE", replace(native.SOURCE, file=wrong))
+    monkeypatch.setattr(native, "SOURCE", replace(native.SOURCE, file=wrong, flags=(*native.SOURCE.flags, "-O0")))
     wrong.write_text("this is no C++")
     assert f"cannot compile it: {wrong}:1:1: error: " in (Native.refusal(case) or ""), "in the compiler's own words"
     for memory in (native.toolchain, native.library):

@@ -28,5 +28,6 @@ def test_what_is_wrong_for_some_batches_or_updates_alone_is_not_used(monkeypatch
         assert path.name != name or right in text
         (tmp_path / path.name).write_text(text.replace(right, wrong) if path.name == name else text)
     headers = tuple(tmp_path / path.name for path in native.SOURCE.headers)
-    monkeypatch.setattr(native, "SOURCE", replace(native.SOURCE, file=tmp_path / "native.cpp", headers=headers))
+    changes = {"file": tmp_path / "native.cpp", "headers": headers, "flags": (*native.SOURCE.flags, "-O0")}
+    monkeypatch.setattr(native, "SOURCE", replace(native.SOURCE, **changes))
     assert "does not agree with autograd" in (Native.refusal(case) or "")

@@ -11,12 +11,10 @@ import gc
 import json
 import os
 import sys
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any, NoReturn
 
-import pandas as pd  # noqa: F401
-import pyarrow.parquet  # noqa: F401
-import scipy.stats  # noqa: F401
-import torch  # noqa: F401
 import toy
 
 from suite.cli import main
@@ -58,7 +56,19 @@ def leave(end: SystemExit) -> NoReturn:
     os._exit(end.code if isinstance(end.code, int) else int(end.code is not None))
 
 
+def prepare() -> None:
+    """Import what any command may, once; a worker that a fork starts imports what it needs."""
+    drawn = ("jinja2", "matplotlib.backends.backend_svg", "seaborn")
+    for name in (*drawn, "pandas", "pyarrow.parquet", "pydantic.type_adapter", "scipy.stats", "torch"):
+        import_module(name)
+    for room in ("commands", "engines", "report", "report.site", "runner", "speed", "training"):
+        package = import_module(f"suite.{room}")
+        for module in iter_modules(package.__path__, f"suite.{room}."):
+            import_module(module.name)
+
+
 if __name__ == "__main__":
+    prepare()
     gc.freeze()  # what is imported is never garbage, and pages that are not looked at are not copied
     become(request())
     try:

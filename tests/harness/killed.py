@@ -33,7 +33,7 @@ def child(around: RunnerConfig) -> int:
     return pid
 
 
-SPEC = toy.digits(updates=400)
+SPEC = toy.digits(updates=200)
 
 if __name__ == "__main__":
     toy.install()
@@ -44,7 +44,7 @@ if __name__ == "__main__":
     killed, under_way = 0, 0
     while killed < kills and not store.has(SPEC.id):
         pid = child(around)
-        time.sleep(draws.uniform(0.0, 0.8))
+        time.sleep(draws.uniform(0.0, 0.4))
         os.kill(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)
         killed += os.WIFSIGNALED(status)

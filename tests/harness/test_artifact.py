@@ -8,13 +8,11 @@ import pandas as pd
 import pytest
 
 from suite.papers.artifact import (
-    Evidence,
     Paper,
     PaperError,
     check_name,
     few_seeds,
 )
-from suite.runs.archive import Layered
 from suite.runs.store import Outcome, Store, encode
 from suite.spec import RunSpec
 
@@ -42,14 +40,6 @@ def test_of_groups_that_lack_seeds_those_remain_that_every_one_of_them_has():
     assert few_seeds(groups, {spec.id for specs in groups.values() for spec in specs}) is None
     assert few_seeds(groups, {spec.id for spec in (*a[:2], *b[2:])}) is None
     assert few_seeds({"several of a seed": (*a, *(replace(spec, settings={}) for spec in a))}, {a[0].id}) is None
-
-
-def test_several_versions_of_a_run_are_kept_the_first_source_s_first(tmp_path):
-    first, second = stored(tmp_path / "a", *SPECS[:2]), stored(tmp_path / "b", SPECS[0], value=2.0)
-    evidence = Evidence(Layered([first, second]), {"all": SPECS[:2]}, "smoke")
-    assert [evidence.stored(spec).results["value"] for spec in SPECS[:2]] == [1.0, 1.0]
-    assert list(evidence.versions) == [SPECS[0].id]
-    assert [run.results["value"] for run in evidence.versions[SPECS[0].id]] == [1.0, 2.0]
 
 
 @pytest.mark.parametrize(

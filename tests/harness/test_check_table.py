@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import threading
-from dataclasses import replace
 
 import pytest
 from estimates import interval
@@ -12,7 +11,7 @@ from rich.console import Console
 
 from suite.claims.estimate import exact
 from suite.claims.judge import Claim, Verdict, judge, not_run
-from suite.commands.check_table import reasons, show, table
+from suite.commands.check_table import table
 from suite.runner.progress import Progress
 
 ROOMY = 1000  # columns
@@ -34,36 +33,12 @@ def drawn(found: list[Verdict], width: int) -> list[str]:
     return [line.rstrip() for line in out.file.getvalue().splitlines()]
 
 
-def test_printed_stands_beside_ours_with_interval_and_unit():
-    head, *rows = [line.split("  ") for line in drawn(verdicts(), ROOMY)]
-    cells = [[cell.strip() for cell in row if cell.strip()] for row in (head, *rows)]
-    assert cells == [
-        [CLAIM.artifact, "printed", "ours", "verdict"],
-        [NAME, "25%", "25.10 [24.60, 25.60]%", "reproduced"],
-        [NAME, "25%", "30.00 [29.50, 30.50]%", "RED not reproduced"],
-        [NAME, "25%", "shown only: 24%", "not run"],
-    ]
-
-
-def test_each_artifact_heads_its_own_claims_whose_names_are_indented(capsys):
-    other = replace(CLAIM, id="toy/fig2/a-longer-name-than-the-other-one-has")
-    show([*verdicts(), not_run(other, "needs a cluster")], verbose=False, closing=[])
-    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines() if line.strip()]
-    assert [line.split()[0] for line in lines if not line.startswith(" ")] == ["toy/fig1", "toy/fig2", f"{CLAIM.id}:"]
-    assert sum(line.startswith(f"  {NAME}  25%  ") for line in lines) == 3
-
-
 @pytest.mark.parametrize("width", [80, 120])
 def test_no_line_is_wider_than_the_terminal_and_no_word_is_cut(width: int):
     lines = drawn(verdicts(), width)
     assert max(map(len, lines)) <= width
     for word in ("reproduced", "25%", "[24.60,", "25.60]%"):
         assert any(word in line.split() for line in lines)
-
-
-def test_red_claims_are_explained_without_being_asked():
-    assert reasons(verdicts(), every=False) == [f"{CLAIM.id}: the whole interval lies outside the tolerance"]
-    assert len(reasons(verdicts(), every=True)) == 3
 
 
 def test_a_log_is_told_that_work_goes_on(monkeypatch):

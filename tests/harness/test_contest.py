@@ -60,33 +60,6 @@ def test_the_spread_over_seeds_judges_another_execution():
     assert implausible(run(3.0), seeds[:2], 0.01) is None
 
 
-@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
-def test_seeds_that_agree_to_rounding_forgive_rounding_at_every_size(size: float):
-    seeds = [run(size, seed=i) for i in range(4)]
-    assert implausible(run(size * (1 + 1e-7)), seeds, 0.01) == ""
-    assert implausible(run(size * 1.01), seeds, 0.01)
-
-
-@pytest.mark.parametrize(
-    ("seeds", "alarm", "draws", "least", "most"),
-    [
-        (10, 0.01, 2_000, 5, 45),  # 20 expected; 45 or more with probability 1e-6
-        (4, 0.2, 3_000, 500, 700),  # 600 expected, with a deviation of 22
-    ],
-)
-def test_honest_seeds_are_called_implausible_as_often_as_stated(
-    seeds: int, alarm: float, draws: int, least: int, most: int
-):
-    import numpy as np
-
-    rows = np.random.default_rng(0).normal(size=(draws, seeds + 1))
-    alarms = sum(
-        bool(implausible(said(value=first), [said(value=value) for value in others], alarm))
-        for first, *others in rows
-    )
-    assert least < alarms < most
-
-
 def test_a_survey_names_what_is_contested_and_what_cannot_be_judged():
     held = {r.id: [r, run(2.0)] for r in [run()]}
     assert list(survey(held, lambda name: False).contested) == [run().id]

@@ -35,11 +35,6 @@ def found(experiment, **changes):
     return list(departures(describe(spec(**changes)), experiment))
 
 
-def test_a_run_at_all_that_is_printed_departs_in_nothing():
-    same = {"data": "mnist", "network": "caffe_lenet", "labels": "digits", "preparation": "scale", "rule": "caffe"}
-    assert found(printed(**same, momentum=0.9, decay=0.0, rate=0.1, batch=50, workers=1)) == []
-
-
 @pytest.mark.parametrize(
     ("epochs", "expected"),
     [
@@ -52,27 +47,6 @@ def test_a_run_at_all_that_is_printed_departs_in_nothing():
 )
 def test_a_length_within_a_hundredth_is_the_printed_one(epochs, expected):
     assert found(printed(), epochs=epochs) == expected
-
-
-def test_words_and_switches_are_compared_as_they_are():
-    assert found(printed(labels=Printed("1", ("parity", "digits")))) == []
-    assert found(printed(labels="parity")) == [(STAND_IN, "labels digits for parity")]
-    assert found(printed(momentum=Printed("1", (0.5,))), descent={"rule": "caffe"}) == [
-        (STAND_IN, "momentum None for 0.5")
-    ]
-
-
-@pytest.mark.parametrize(
-    ("data", "expected"),
-    [
-        ({"name": "mnist", "subset": 60_000}, []),
-        ({"name": "mnist", "subset": 59_999}, [(REDUCED, "59,999 of 60,000 images")]),
-        ({"name": "digits"}, [(STAND_IN, "digits for mnist or cifar10")]),
-        ({"name": "digits", "subset": 3}, [(STAND_IN, "digits for mnist or cifar10")]),
-    ],
-)
-def test_a_subset_shortens_and_another_data_set_is_a_stand_in(data, expected):
-    assert found(printed(data=Printed("1", ("mnist", "cifar10"))), data=data) == expected
 
 
 HALVED = Printed("1", ([[50, 0.5], [80, 0.25]],))

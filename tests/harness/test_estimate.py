@@ -38,15 +38,6 @@ def test_a_quantity_over_seeds_has_the_fewest_of_them():
 
 
 @pytest.mark.parametrize(
-    ("values", "low", "high"),
-    [((1.0, 2.0), (0.0, 3.0), (2.0, 2.5)), ((1.0, 2.0), (2.0, 1.0), (1.0, 3.0))],
-)
-def test_no_interval_may_end_before_it_begins(values, low, high):
-    with pytest.raises(ValueError, match="interval ends out of order"):
-        Estimate(values, low, high)
-
-
-@pytest.mark.parametrize(
     ("values", "low", "high", "finite", "decidable"),
     [
         ((1.0, 2.0), (0.0, 1.0), (2.0, 3.0), True, True),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pandas as pd
 import pytest
 from test_departures import printed, spec
@@ -60,25 +58,9 @@ def test_of_two_experiments_with_like_departures_the_one_with_fewer_counts(table
     assert graded(read(spec(sample=10))).because == "100 of 300 epochs"
 
 
-def test_a_claim_on_every_experiment_is_short_of_it_until_each_has_a_run(table):
-    both = printed("a", network="caffe_lenet"), printed("b", network="vgg")
-    table(*both, entry={"every": True})
-    assert graded(read()) == Grade(REDUCED, "1 of 2 printed experiments", False)
-    other = spec(model={"name": "vgg"})
-    assert graded(read(), read(other)) == Grade(WHOLE, "", True)
-    table(*both)
-    assert graded(read()) == Grade(WHOLE, "", True)
-
-
 def test_without_a_printed_experiment_a_training_stands_in(table):
     table()
     assert graded(read()) == Grade(STAND_IN, "the paper prints no experiment", False)
-
-
-def test_the_accuracy_until_which_a_paper_trains_is_reached_at_that_value(table):
-    table(PrintedExperiment("until", {"until": Printed("1", (0.875,))}))
-    assert graded(read(best=0.875)).rests_on == WHOLE
-    assert graded(read(best=0.87)) == Grade(REDUCED, "ends at 87.0% for 88%", False)
 
 
 def test_every_kind_of_training_has_the_printed_number_of_seeds(table):
@@ -103,11 +85,6 @@ def test_a_range_must_be_covered_from_end_to_end(table, sizes, because, of_four)
     assert graded(*(read(spec(batch=size, workers=4)) for size in sizes)).because == of_four
 
 
-def test_a_run_without_a_batch_stands_in_for_a_range_of_them(table):
-    table(printed(batch=Printed("1", ends=(1, 64))))
-    assert graded(read(spec(batch=None))) == Grade(STAND_IN, "batch None outside 1 to 64", False)
-
-
 def test_any_of_the_printed_machines_gives_its_own_seconds(table):
     table(printed(), machine=Printed("1", ("POWER7", "K80")))
     seconds = {"results": ("seconds",)}
@@ -117,12 +94,6 @@ def test_any_of_the_printed_machines_gives_its_own_seconds(table):
     assert graded(read(machine="here", results=("error",))).rests_on == WHOLE
     table(printed())
     assert graded(read(**seconds)).because == "seconds of here for a machine not printed"
-
-
-def test_of_several_virtual_results_the_first_by_name_is_told(table):
-    table(printed())
-    both = read(results=("virtual_seconds", "mean_staleness"))
-    assert graded(both) == Grade(MODELLED, "mean_staleness of its schedule", False)
 
 
 @pytest.mark.parametrize(
@@ -173,8 +144,3 @@ def test_a_card_computed_a_run_before_the_processor_beside_it():
     assert machine_of(run(card | processor)) == "K80"
     assert machine_of(run({"device": {"device": "cpu"}, **processor})) == "POWER7"
     assert machine_of(run()) == "unknown"
-
-
-def test_results_that_were_read_are_noted_by_name():
-    assert read_of(run(), ["a", "b", "a"]).results == {"a", "b"}
-    assert replace(read_of(run()), best=lambda: 1.0) == read_of(run())

@@ -28,14 +28,7 @@ def test_300_kills_lose_double_and_change_nothing(tmp_path: Path):
     assert int(total[3]) >= 300
 
 
-@pytest.mark.parametrize("count", [60, pytest.param(10_000, marks=pytest.mark.slow)])
-def test_archives_from_a_stranger_change_nothing_silently(tmp_path: Path, count: int):
-    out = tmp_path / "hostile.md"
-    done = subprocess.run(
-        [sys.executable, hostile.__file__, "--count", str(count), "--seed", "1", "--out", str(out)],
-        env=toy.environment(PYTHONWARNINGS="default"),
-        capture_output=True,
-        text=True,
-    )
-    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
-    assert f"{count:,} archives and forgeries" in out.read_text()
+def test_archives_from_a_stranger_change_nothing_silently():
+    """Sixty of the 10,000 that ``hostile.py`` tries, which also looks at the memory."""
+    (found,) = hostile.trial(60, 1)
+    assert found.total() == 60

@@ -63,13 +63,12 @@ ARRAYS = ("numpy", "pandas", "pyarrow")
     [
         (["list"], SLOW + ARRAYS),
         (["plan", "--profile", "smoke"], SLOW + ARRAYS),
-        (["check"], ("torch", "matplotlib")),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 @pytest.mark.processes
 def test_the_quick_commands_load_nothing_slow(tmp_path: Path, command: list[str], forbidden: tuple[str, ...]):
-    """Measuring stored runs may load arrays; drawing may not begin."""
+    """tests/journeys/test_artifacts.py holds ``check`` to the same."""
     script = (
         "import sys\n"
         "from suite.cli import main\n"

@@ -167,7 +167,7 @@ def test_a_holder_that_has_been_frozen_learns_it_and_stops(tmp_path: Path):
     """Real clocks, leases of a second: the first process stands still until the second has stored the run."""
     command = [sys.executable, toy.__file__, "run", "toy/fig1", "--profile", "smoke", "--store", str(tmp_path / "s")]
     variables = {"SGD_SUITE_LOCKS": "lease", "SGD_SUITE_LEASE_SECONDS": "3", "SGD_SUITE_CHECKPOINT_SECONDS": "0"}
-    env = toy.environment(TOY_UPDATES="300", **variables)
+    env = toy.environment(TOY_UPDATES="120", **variables)
     first = subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True)
     try:
         while not list((tmp_path / "s" / "partial").glob("*/*/checkpoint")):

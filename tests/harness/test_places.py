@@ -12,6 +12,7 @@ from suite.claims.judge import BOARD
 from suite.papers import catalogue
 from suite.papers.catalogue import Place, entries, homes, moved, paper
 from suite.papers.register import read
+from suite.report.findings import every_id
 
 KINDS = ("claim", "row", "test", "contradiction", "figure")
 PLACES = catalogue.places()
@@ -62,3 +63,8 @@ def test_an_id_that_moved_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalogue, "places", lambda: table)
     assert moved("a/b/c") == "a/b/c is held by the test tests/x.py::y"
     assert moved("a/b/d") == moved("a/b/e") == moved("a/b/f") == ""
+
+
+def test_the_last_verdict_of_a_claim_taken_from_the_board_is_told() -> None:
+    (row,) = (line for line in every_id([]).splitlines() if line.startswith("| `inverse_law/fig1b/law-together`"))
+    assert row.endswith("| figure | `inverse_law/fig1b` | not reproduced until 2026-11-26 |")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -70,31 +69,3 @@ def test_a_claim_that_is_gone_is_missed_in_the_whole_and_not_in_a_part(job, caps
     assert job(BOTH[0]) == 1
     assert capsys.readouterr().err == "changed: p/fig1/b: no such claim, committed not reproduced\n"
     assert job(BOTH[0], selectors=("p/fig1",)) == 0
-
-
-def test_accepted_verdicts_are_written_sorted_to_the_home_of_their_paper_beside_those_that_were_not_judged(
-    tmp_path, monkeypatch
-):
-    mine, other = tmp_path / "mine", tmp_path / "other"
-    (mine / "evidence").mkdir(parents=True)
-    other.mkdir()
-    monkeypatch.setattr(reproduce, "homes", lambda: [mine, other])
-    monkeypatch.setattr(reproduce, "folders", lambda: [home / "evidence" for home in (mine, other)])
-    papers = {"p": SimpleNamespace(home=mine), "q": SimpleNamespace(home=other)}
-    monkeypatch.setattr(reproduce, "PAPERS", papers)
-    there = {"p": "abcd", "q": "a"}
-    published = lambda paper: [SimpleNamespace(id=f"{paper}/fig1/{name}") for name in there[paper]]
-    monkeypatch.setattr(reproduce, "published", published)
-    gone = {"p/fig1/gone": "holds"}
-    (mine / "evidence" / "verdicts-smoke.json").write_text(json.dumps({**COMMITTED, **gone, "p/fig1/c": "holds"}))
-    foreign = SimpleNamespace(claim=SimpleNamespace(id="q/fig1/a"), verdict="holds")
-    written = reproduce.write_verdicts("smoke", [verdict("d", "holds"), verdict("a", "not run"), foreign])
-    assert written == [home / "evidence" / "verdicts-smoke.json" for home in (mine, other)]
-    wanted = {"p/fig1/b": "not reproduced", "p/fig1/c": "holds", "p/fig1/d": "holds"}  # a was not measured
-    assert [json.loads(path.read_text()) for path in written] == [wanted, {"q/fig1/a": "holds"}]
-    assert written[0].read_text().splitlines()[1:-1] == [
-        f'"p/fig1/{name}": "{wanted[f"p/fig1/{name}"]}"' + "," * (name != "d") for name in "bcd"
-    ]
-    assert written[0].read_text().endswith("}\n")
-    assert reproduce.committed_verdicts("smoke") == wanted | {"q/fig1/a": "holds"}
-    assert reproduce.committed_verdicts("paper") == {}

@@ -65,13 +65,6 @@ def test_pairing_covers_and_is_narrower_where_seeds_share_their_noise():
     assert max(f.high - f.low for f in found) < np.median(apart) / 5
 
 
-def test_the_student_interval_beats_the_normal_one_at_three_seeds():
-    """The reason for Student's t: the normal interval on three values covers about 80%, far below 95%."""
-    samples = np.random.default_rng(10).normal(size=(N, 3))
-    half = 1.96 * samples.std(1, ddof=1) / math.sqrt(3)
-    assert (np.abs(samples.mean(1)) <= half).mean() < 0.86
-
-
 def test_ratios_are_geometric():
     found = paired_ratio([1.0, 2.0, 4.0], [2.0, 4.0, 8.0])
     assert (found.mean, found.low, found.high) == pytest.approx((2.0, 2.0, 2.0), rel=1e-12)

@@ -5,21 +5,7 @@ from __future__ import annotations
 import pytest
 
 from suite.cli import errors
-from suite.commands.terminal import duration
 from suite.runs.store import DamagedRun
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (59.6, "1 min 0 s"),
-        (3599.7, "1 h 0 min"),
-        (7_530, "2 h 5 min"),
-        (42_168_733, "488 d 1 h"),
-    ],
-)
-def test_a_time_is_said_in_its_two_largest_units(seconds: float, text: str):
-    assert duration(seconds) == text
 
 
 @pytest.mark.parametrize(

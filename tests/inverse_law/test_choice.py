@@ -1,4 +1,4 @@
-"""The knee fit and the four-step method, on synthetic systems and on a small model."""
+"""The four-step method, on synthetic systems and on a small model."""
 
 from __future__ import annotations
 
@@ -11,51 +11,8 @@ from torch.nn import functional as F
 
 from suite.batch_size.choice import Method, choose_batch
 from suite.batch_size.chosen import choose
-from suite.batch_size.knee import fit_knee, time_updates
 from suite.batch_size.law import FitError, Updates
 from suite.batch_size.trainer import Trainer
-
-
-@pytest.mark.parametrize("knee", [1.0, 3.0, 16.0, 100.0, 1024.0])
-def test_a_planted_knee_is_found(knee):
-    times = {2**k: 1e-4 * max(2**k, knee) for k in range(11)}
-    found = fit_knee(times)
-    assert found.knee == pytest.approx(knee, rel=1e-9)
-    assert found.seconds_per_example == pytest.approx(1e-4, rel=1e-9)
-    assert found.misfit < 1e-9
-
-
-def test_the_knee_fit_is_the_least_of_all_positions():
-    times = {1: 1.0, 2: 1.1, 4: 1.3, 8: 1.9, 16: 3.1, 32: 6.0, 64: 12.5}
-
-    def misfit(corner):
-        logs = [math.log(t / max(m, corner)) for m, t in times.items()]
-        mean = sum(logs) / len(logs)
-        return sum((v - mean) ** 2 for v in logs)
-
-    found = misfit(fit_knee(times).knee)
-    assert found <= min(misfit(math.exp(i / 500)) for i in range(2100)) + 1e-12
-
-
-def test_bad_times_are_refused():
-    with pytest.raises(ValueError, match="two batch sizes"):
-        fit_knee({4: 1.0})
-    with pytest.raises(ValueError, match="positive"):
-        fit_knee({4: 1.0, 8: 0.0})
-
-
-def test_timing_takes_turns_and_counts_updates():
-    made, now = [], [0.0]
-
-    def update(batch):
-        made.append(batch)
-        now[0] += 1e-3 * batch
-
-    taken = time_updates(update, [1, 4], rounds=3, seconds_each=0.008, clock=lambda: now[0])
-    assert taken[1] == pytest.approx([1e-3] * 3)
-    assert taken[4] == pytest.approx([4e-3] * 3)
-    rounds = made[4:]  # two warm-ups of each batch size
-    assert rounds == ([1] * 8 + [4] * 2) * 3
 
 
 def test_choice_compares_measured_times():
@@ -98,30 +55,6 @@ def test_a_threshold_out_of_reach_says_so():
         )
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"batches": (4,)}, "two or more sizes"),
-        ({"batches": (4, 4000)}, "within the 400 examples"),
-        ({"batches": (4, 16, 4000)}, "within the 400 examples"),
-        ({"batches": (0, 4)}, "two or more sizes"),
-        ({"batches": (4, 16), "converge": (4,)}, "at least two batch sizes"),
-        ({"batches": (4, 16), "share": 0.0}, "share=0"),
-        ({"batches": (4, 16), "seeds": ()}, r"seeds=\(\) must name at least one seed"),
-        ({"batches": (4, 16), "rounds": 0}, "rounds=0 must be at least 1"),
-        ({"batches": (4, 16), "budget": 0.0}, "budget=0.0 must be a positive number of seconds"),
-        (
-            {"batches": (4, 16), "memory": -1},
-            "fewer than two batch sizes can be trained with; left out: {4: 'an update needs 0 bytes",
-        ),
-        ({"batches": (4, 16), "rate": 1e38}, "the loss became infinite at rate=1e"),
-    ],
-)
-def test_bad_requests_are_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        choose_batch(linear, F.cross_entropy, clusters(), **{"rate": 0.1, "threshold": 0.5, **options})
-
-
 def noisy(seed):
     """With statistics and masks, which a replay has to repeat."""
     with torch.random.fork_rng():
@@ -156,19 +89,6 @@ def test_a_budget_ends_with_the_answer_so_far():
     method.count([64, 32, 8], 0.01)
     assert method.answer().unfinished == "5 of 9 runs were not counted within the budget"
     assert [len(u.seen) for u in method.answer().counted] == [1, 1, 2]
-
-
-def test_the_table_and_the_picture_show_intervals():
-    choice = chosen(seeds=(0, 1, 2))
-    table = choice.frame()
-    assert list(table["batch"]) == [8, 32, 64]
-    assert table.loc[table["chosen"], "batch"].tolist() == [choice.batch]
-    assert (table["seconds from"] <= table["seconds"]).all()
-    assert (table["seconds"] <= table["seconds to"]).all()
-    assert table["seconds"].tolist() == pytest.approx([choice.predicted[b] for b in (8, 32, 64)])
-    axes = choice.plot()
-    assert axes.get_xlabel() == "batch size"
-    assert len(axes.lines) == 2
 
 
 def test_sizes_that_do_not_fit_into_memory_are_left_out():
@@ -216,3 +136,6 @@ def test_seconds_to_converge_are_updates_times_the_seconds_of_one():
         assert [row[name] for name in ("seconds from", "seconds", "seconds to")] == pytest.approx(limits)
         assert choice.interval(batch) == choice.interval(batch, 0.95)
         assert choice.interval(batch, 0.5).high < choice.interval(batch).high
+    axes = choice.plot()
+    assert axes.get_xlabel() == "batch size"
+    assert len(axes.lines) == 2

@@ -74,6 +74,14 @@ SHARED = nn.Linear(20, 4)
         *[({"batches": (8, size)}, "a batch size is a whole number") for size in (16.0, True)],
         ({"converge": (8, 32.0)}, "converge has 32.0; a batch size is a whole number"),
         ({"converge": (8, 4000)}, "within the 256 examples"),
+        ({"converge": (8,)}, "at least two batch sizes"),
+        ({"batches": (8,)}, "two or more sizes"),
+        ({"batches": (0, 8)}, "two or more sizes"),
+        ({"batches": (8, 16, 4000)}, "within the 256 examples"),
+        ({"share": 0.0}, "share=0"),
+        ({"seeds": ()}, r"seeds=\(\) must name at least one seed"),
+        ({"rounds": 0}, "rounds=0 must be at least 1"),
+        ({"budget": 0.0}, "budget=0.0 must be a positive number of seconds"),
         ({"limit": 0}, "limit=0"),
         ({"growth": -0.1}, "growth=-0.1"),
     ],
@@ -83,6 +91,18 @@ def test_where_there_is_nothing_to_measure_it_is_said_before_anything_is_timed(o
     with pytest.raises(ValueError, match=message):
         chosen(**options, callback=told.append)
     assert told == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"memory": -1}, "fewer than two batch sizes can be trained with; left out: {2: 'an update needs 0 bytes"),
+        ({"rate": 1e38}, "the loss became NaN at rate=1e"),
+    ],
+)
+def test_a_machine_or_a_rate_that_allows_no_training_is_told(options, message):
+    with pytest.raises(ValueError, match=message):
+        chosen(**options)
 
 
 def counts(scatter: float) -> list[Updates]:

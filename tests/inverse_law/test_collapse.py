@@ -145,12 +145,6 @@ def test_the_share_foretold_by_hand():
         share_foretold(found[-2:])
 
 
-def test_a_censored_run_counted_as_arrived_would_be_noticed():
-    right, _ = share_foretold([point(1.5, (None, None))])
-    wrong, _ = share_foretold([point(1.5, (float(LIMIT), float(LIMIT)))])
-    assert (right.mean, wrong.mean) == (1.0, 0.0)
-
-
 def test_misfits_and_their_spread_by_hand():
     """Two points, three seeds: mean misfits 0.1 and -0.1, so that the root mean square is 0.1."""
     off = np.array([[0.0, 0.1, 0.2], [-0.2, -0.1, 0.0]])

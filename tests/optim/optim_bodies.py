@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import itertools
 import json
 import os
+import runpy
 import shutil
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -264,6 +268,15 @@ def meets_others(group: Group, what: str, report: str) -> None:
     except WorkerLost as error:
         said = str(error)
     Path(f"{report}{group.rank}").write_text(json.dumps([said, time.monotonic() - begun]))
+
+
+def example(group: Group, path: str, arguments: list[str], folder: str) -> str:
+    """What a program prints that is run in a folder."""
+    os.chdir(folder)
+    sys.argv = [path, *arguments]
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        runpy.run_path(path, run_name="__main__")
+    return said.getvalue()
 
 
 def unequal(group: Group, name: str) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""The examples at toy size, as a user starts them, and the page made of their differences."""
+"""The examples at toy size, and the page made of their differences.
+
+That ``torchrun`` starts such a program is held by tests/matex/test_torchrun.py.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,13 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import optim_bodies as bodies
 import pytest
+
+from suite.communication.launch import spawn
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
@@ -37,6 +44,17 @@ def accuracies(said: str) -> list[float]:
     return [float(found) for found in re.findall(r"accuracy ([\d.]+)%", said)]
 
 
+@pytest.fixture
+def forked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """What an example prints in each process, forked from one that has imported torch."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+
+    def run(file: str, *arguments: str, processes: int = 1) -> list[str]:
+        return spawn(bodies.example, processes, str(ROOT / "examples" / file), list(arguments), str(tmp_path))
+
+    return run
+
+
 @pytest.mark.processes
 @pytest.mark.parametrize(
     ("file", "size", "processes"),
@@ -48,15 +66,15 @@ def accuracies(said: str) -> list[float]:
         ("softsync_cluster.py", "150", 3),
     ],
 )
-def test_an_example_learns(tmp_path: Path, file: str, size: str, processes: int):
-    found = accuracies(start(tmp_path, file, "digits", size, processes=processes))
+def test_an_example_learns(forked: Callable[..., list[str]], file: str, size: str, processes: int):
+    found = accuracies("".join(forked(file, "digits", size, processes=processes)))
     assert len(found) == processes
     assert min(found) > 80
 
 
 @pytest.mark.processes
-def test_the_batch_size_of_a_torchvision_network(tmp_path: Path):
-    said = start(tmp_path, "choose_batch.py", "digits", "400")
+def test_the_batch_size_of_a_torchvision_network(forked: Callable[..., list[str]], tmp_path: Path):
+    (said,) = forked("choose_batch.py", "digits", "400")
     assert re.search(r"batch size (8|16|64); ", said)
     assert (tmp_path / "choice.png").stat().st_size > 1000
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 import torch
+from torch import Tensor
 
 from reference_impls.crossbow import SMA
 from suite.communication.collectives import Local
@@ -18,7 +19,7 @@ from suite.runner.autotune import measure_training
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
 from suite.training import checkpoint
-from suite.training.build import assemble
+from suite.training.build import Setup, assemble
 from suite.training.gradients.paths import backend_of, seed_masks
 from suite.training.numerics import apply
 
@@ -69,22 +70,22 @@ def followed(spec: RunSpec, context: Context) -> Outcome:
                 saved = time.monotonic()
             if context.late:
                 raise OutOfTime
-        points = [learners.centre, *learners.state.replicas]
-        buffers = [learners.buffers.mean(0), *learners.buffers]
-        errors = [
-            made.problem.evaluate(x, row, made.test_inputs, made.test_targets)[1]
-            for x, row in zip(points, buffers, strict=True)
-        ]
-        replicas = errors[1:]
-        rows.append(
-            {
-                "epoch": epoch,
-                "learners": learners.k,
-                "centre_error": errors[0],
-                "replica_error": sum(replicas) / len(replicas),
-                "best_replica_error": min(replicas),
-            }
-        )
+        rows.append({"epoch": epoch, "learners": learners.k} | errors_of(made, learners))
         context.report(epoch / epochs)
     finite = bool(torch.isfinite(learners.centre).all())
     return Outcome("finished" if finite else "diverged", rows[-1], {"models": pd.DataFrame(rows)})
+
+
+def errors_of(made: Setup, learners: Learners) -> dict[str, float]:
+    """Of the average model, whose buffers are the replicas' mean, and of the replicas, on average and at best."""
+
+    def error(point: Tensor, buffers: Tensor) -> float:
+        return made.problem.evaluate(point, buffers, made.test_inputs, made.test_targets)[1]
+
+    centre = error(learners.centre, learners.buffers.mean(0))
+    replicas = [error(*each) for each in zip(learners.state.replicas, learners.buffers, strict=True)]
+    return {
+        "centre_error": centre,
+        "replica_error": sum(replicas) / len(replicas),
+        "best_replica_error": min(replicas),
+    }

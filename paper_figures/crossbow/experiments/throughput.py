@@ -7,7 +7,7 @@ import itertools
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from statistics import median, mode
@@ -79,46 +79,57 @@ def throughput(spec: RunSpec, context: Context) -> Outcome:
     ratios, the paths that were fastest (``path_k``) and why a path was not measured (``refused_PATH``).
     """
     apply(context.execution)
-    settings, device = spec.settings, context.device
-    name, batch, turns, repeats = (settings[key] for key in ("model", "batch", "turns", "repeats"))
-    problem = classification(name, batch * max(settings["learners"]), device, spec.seed)
+    settings, device, turns = spec.settings, context.device, spec.settings["turns"]
+    problem = classification(settings["model"], settings["batch"] * max(settings["learners"]), device, spec.seed)
     refused = refusals(problem)
     ready = {path: backend(path, problem) for path in BACKENDS if path not in refused}
-    sides: dict[str, Bench] = {}
-    for k in settings["learners"]:
-        for path, gradients in ready.items():
-            sides[f"{path} {k}"] = Bench(gradients, k, batch, device)
-            if path != "vectorised":  # of one learner it is the looped path
-                side = "batch" if path == SIMPLE else f"{path}-batch"
-                sides[f"{side} {k}"] = Bench(gradients, 1, batch * k, device)
 
     def run(bench: Bench) -> None:
         with torch.random.fork_rng(devices=[]):
             bench.turns(turns)
 
-    seconds = alternating({key: partial(run, bench) for key, bench in sides.items()}, repeats)
+    sides = sides_of(ready, settings["learners"], settings["batch"], device)
+    seconds = alternating({key: partial(run, bench) for key, bench in sides.items()}, settings["repeats"])
     context.report(0.6)
-    rows, results = [], dict[str, Any]()
-    for key, taken in seconds.items():
-        side, count = key.split()
-        for repeat, spent in enumerate(taken):
-            rows.append({"side": side, "learners": int(count), "repeat": repeat, "seconds": spent / turns})
-    results |= {f"refused_{path}": why for path, why in refused.items()}
-    results |= {f"path_{k}": _fastest(seconds, ready, k) for k in settings["learners"]}
+    rows = [
+        {"side": key.split()[0], "learners": int(key.split()[1]), "repeat": repeat, "seconds": spent / turns}
+        for key, taken in seconds.items()
+        for repeat, spent in enumerate(taken)
+    ]
+    results = {f"refused_{path}": why for path, why in refused.items()}
+    results |= ratios(seconds, ready, settings["learners"])
+    iteration = {k: median(seconds[f"{results[f'path_{k}']} {k}"]) / turns for k in settings["learners"]}
+    results |= _tuned(ready, spec, device, iteration)
+    return Outcome("finished", results, {"seconds": pd.DataFrame(rows)})
+
+
+def sides_of(ready: Mapping[str, Backend], learners: Iterable[int], batch: int, device: str) -> dict[str, Bench]:
+    """For every number k: k learners on each path, and one learner with a batch k times as large."""
+    sides: dict[str, Bench] = {}
+    for k in learners:
+        for path, gradients in ready.items():
+            sides[f"{path} {k}"] = Bench(gradients, k, batch, device)
+            if path != "vectorised":  # of one learner it is the looped path
+                side = "batch" if path == SIMPLE else f"{path}-batch"
+                sides[f"{side} {k}"] = Bench(gradients, 1, batch * k, device)
+    return sides
+
+
+def ratios(seconds: Mapping[str, list[float]], paths: Collection[str], learners: Collection[int]) -> dict[str, Any]:
+    """For every number k its fastest path, and repeat by repeat how much faster that is than each other side."""
+    results: dict[str, Any] = {f"path_{k}": _fastest(seconds, paths, k) for k in learners}
     one = seconds[f"{results['path_1']} 1"]
-    for k in settings["learners"]:
+    for k in learners:
         best = seconds[f"{results[f'path_{k}']} {k}"]
         whole = {side: seconds[f"{side} {k}"] for side in ("batch", "captured-batch") if f"{side} {k}" in seconds}
         large = whole[preferred(whole, "batch", MARGIN)]
         # k runs one after another cost k times one learner's iteration: the speed-up of throughput over m = 1
         results[f"over_one_{k}"] = [k * a / b for a, b in zip(one, best, strict=True)]
         results[f"over_batch_{k}"] = [a / b for a, b in zip(large, best, strict=True)]
-        for path in set(ready) - {SIMPLE}:
+        for path in set(paths) - {SIMPLE}:
             pairs = zip(seconds[f"{SIMPLE} {k}"], seconds[f"{path} {k}"], strict=True)
             results[f"{path}_over_{SIMPLE}_{k}"] = [a / b for a, b in pairs]
-    iteration = {k: median(seconds[f"{results[f'path_{k}']} {k}"]) / turns for k in settings["learners"]}
-    results |= _tuned(ready, spec, device, iteration)
-    return Outcome("finished", results, {"seconds": pd.DataFrame(rows)})
+    return results
 
 
 def _fastest(seconds: Mapping[str, list[float]], paths: Iterable[str], k: int) -> str:

@@ -30,11 +30,13 @@ ADAM = 50.0  # learning rates of SGD that go as far in an update as one of Adam'
 NOISE = (
     8.0  # alpha / N_inf is about this, times the rate, times the loss of a uniform guess over the lowest threshold
 )
+DEEP = 60.0  # alpha / N_inf of VGG and ResNet-20 down to their first thresholds; 33 and 110 in the first curves
 UNREACHED = 90  # stored searches below the smallest batch went 15 to 90 times N_inf, to their limit
 TYPICAL_TRANSLATION = 900  # updates of a translation; the means of the stored curves are 530 to 930
 SECONDS_PER_WORD, WORDS_PER_SENTENCE = 0.8e-4, 18
 # Examples that a test of a sweep reads, as a share of its sample: it reads the worst first and ends where their sum
-# decides. The stored searches read 0.15 to 0.73 on the geometric grid, and 0.08 where every update is tested.
+# decides. The stored searches read 0.15 to 0.73 on the geometric grid, and 0.08 where every update is tested. Where
+# the threshold lies close below the loss of a uniform guess, no fewer than its share of that loss decide.
 TYPICAL_READ, TYPICAL_READ_OFTEN = 0.4, 0.2
 TYPICAL_TESTS = 300  # of a translation on the geometric grid, half of each cut short
 SET_UP = 3.0  # seconds of a search: pictures read, permuted and decoded
@@ -49,6 +51,7 @@ def sweep_seconds(spec: RunSpec) -> float:
         tests, read = first + math.log(max(1.0, updates / first)) / math.log1p(s["growth"]), TYPICAL_READ
     else:
         tests, read = updates / s["every"], TYPICAL_READ_OFTEN
+    read = max(read, lowest(spec) / typical_way(spec)[2])
     sample = s["sample"] or s["share"] * DATASETS[s["data"]["name"]].sizes["train"]
     tested = test_seconds(network, tests * read * sample * len(s["monitors"]))
     return SET_UP + gradient_seconds(network, updates * s["batch"], updates) + tested + updates * OVERHEAD
@@ -60,16 +63,28 @@ def sweep_updates(spec: RunSpec) -> float:
     The law says alpha / M for the noise of small batches, but below a smallest one no number of updates may suffice.
     Such a search is planned at ``UNREACHED`` times N_inf and may go to its limit, far beyond.
     """
-    s = spec.settings
-    known = TYPICAL_WAY.get((s["data"]["name"], s["data"]["labels"]), TYPICAL_WAY["mnist", "digits"])
-    way, reached, uniform = known
-    lowest = min(threshold for thresholds in s["monitors"].values() for threshold in thresholds)
-    further, fallen = TYPICAL_HALVING ** math.log2(reached / lowest), (uniform - lowest) / (uniform - reached)
-    way *= min(further, fallen**2) if lowest > reached else further
+    s, goal = spec.settings, lowest(spec)
+    way, reached, uniform = typical_way(spec)
+    further, fallen = TYPICAL_HALVING ** math.log2(reached / goal), (uniform - goal) / (uniform - reached)
+    way *= min(further, fallen**2) if goal > reached else further
     floor = way / s["rate"] / (ADAM if s["descent"]["rule"] == "adam" else 1)
-    noise = NOISE * s["rate"] * uniform / lowest
-    times = 1 + noise / s["batch"] if s["batch"] > noise / 3 else UNREACHED
+    noise = NOISE * s["rate"] * uniform / goal
+    if "lenet" not in s["model"]["name"]:
+        times = 1 + DEEP / s["batch"]
+    else:
+        times = 1 + noise / s["batch"] if s["batch"] > noise / 3 else UNREACHED
     return min(float(s["limit"]), floor * times)
+
+
+def typical_way(spec: RunSpec) -> tuple[float, float, float]:
+    """TYPICAL_WAY of a search's task, or of MNIST's digits."""
+    data = spec.settings["data"]
+    return TYPICAL_WAY.get((data["name"], data["labels"]), TYPICAL_WAY["mnist", "digits"])
+
+
+def lowest(spec: RunSpec) -> float:
+    """The lowest threshold of a search."""
+    return min(threshold for thresholds in spec.settings["monitors"].values() for threshold in thresholds)
 
 
 def sweep_data(spec: RunSpec) -> tuple[str, ...]:

@@ -37,20 +37,7 @@ def loop(spec: RunSpec, context: Context) -> Outcome:
     import pandas as pd
 
     apply(context.execution)
-    settings = spec.settings
-    digits = load_images("digits", "train", size=8)
-    pixels = digits.inputs.float().flatten(1)
-    data = ((pixels - pixels.mean()) / pixels.std()).to(context.device), digits.targets.to(context.device)
-
-    def make_model(number: int) -> nn.Module:
-        with torch.random.fork_rng():
-            torch.manual_seed(seed(spec.seed, "weights", number))
-            model = nn.Sequential(
-                nn.Linear(64, settings["hidden"]), nn.Tanh(), nn.Linear(settings["hidden"], digits.classes)
-            )
-        return model.to(context.device)
-
-    trainer = Trainer(make_model, F.cross_entropy, data, settings["rate"], settings["share"])
+    settings, trainer = spec.settings, on_digits(spec, context.device)
     batches, seeds = list(settings["batches"]), list(settings["seeds"])
     alone = context.device == "cpu" and context.execution["threads"] == 1
     clock = time.thread_time if alone else time.perf_counter
@@ -86,6 +73,21 @@ def loop(spec: RunSpec, context: Context) -> Outcome:
     }
     runs = pd.DataFrame(rows, columns=["batch", "seed", "repeat", "updates", "seconds", "early", "late"])
     return Outcome("finished", results, {"batches": table, "runs": runs, "timings": each})
+
+
+def on_digits(spec: RunSpec, device: str) -> Trainer:
+    """Trainings of the network on standardised digits, each from weights of its own number."""
+    digits, hidden = load_images("digits", "train", size=8), spec.settings["hidden"]
+    pixels = digits.inputs.float().flatten(1)
+    data = ((pixels - pixels.mean()) / pixels.std()).to(device), digits.targets.to(device)
+
+    def make_model(number: int) -> nn.Module:
+        with torch.random.fork_rng():
+            torch.manual_seed(seed(spec.seed, "weights", number))
+            model = nn.Sequential(nn.Linear(64, hidden), nn.Tanh(), nn.Linear(hidden, digits.classes))
+        return model.to(device)
+
+    return Trainer(make_model, F.cross_entropy, data, spec.settings["rate"], spec.settings["share"])
 
 
 def timings(
