@@ -20,7 +20,7 @@ from suite.optim import averaging, joining
 from suite.optim.core import Core, widened
 from suite.optim.module import Buffers, Membership, Reminder, Tested, check_device, digest, unwrapped
 from suite.optim.skipped_steps import Scaled, Uneven
-from suite.optim.solver import Grouped
+from suite.optim.solver import Grouped, comparable, sgd_defaults
 from suite.optim.state import Resumable
 from suite.optim.torch_solver import Base, Wrapped, prototype
 from suite.optim.vector import Loss, Pieces, Vector
@@ -70,7 +70,7 @@ class Algorithm(Uneven, Scaled, Resumable):
         params = list(self.module.parameters() if params is None else params)
         self.base = None if base is None else self._base_of(base, params, settings, fused)
         if self.base is None:
-            defaults = self._sgd(settings)
+            defaults = sgd_defaults(type(self).__name__, settings)
         else:
             defaults = self.base.defaults
             params = [{**group, "params": list(group["params"])} for group in self.base.param_groups]
@@ -88,7 +88,7 @@ class Algorithm(Uneven, Scaled, Resumable):
             if self.base is None
             else Wrapped(self.vector, self.param_groups, self.base)
         )
-        self.group.agree(self._facts() | {"the groups' settings": [self._settings(g) for g in self.param_groups]})
+        self.group.agree(self._facts() | {"the groups' settings": [comparable(g) for g in self.param_groups]})
         self._share()
         joining.own_random_numbers(self.group)
         self.buffers = Buffers(self._membership, self.learners)
@@ -113,20 +113,6 @@ class Algorithm(Uneven, Scaled, Resumable):
         if fused is not None:
             raise ValueError(f"fused={fused} chooses between two forms of SGD; leave it out beside base")
         return prototype(base, params, settings)
-
-    def _sgd(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """The defaults of SGD's parameter groups."""
-        given = {"momentum": 0.0, "weight_decay": 0.0}
-        given |= {name: value for name, value in settings.items() if value is not None}
-        name = type(self).__name__
-        if unknown := sorted(set(given) - {"lr", "momentum", "weight_decay"}):
-            raise TypeError(f"{name} has no setting {unknown[0]}; settings of another optimiser come with base=...")
-        if "lr" not in given:
-            raise TypeError(f"{name} needs lr, the learning rate")
-        for setting, value in given.items():
-            if not value >= 0.0:
-                raise ValueError(f"{name}: {setting}={value} must be at least 0")
-        return given
 
     def _without_in_place(self) -> bool:
         if not isinstance(self.solver, Grouped):
@@ -175,25 +161,23 @@ class Algorithm(Uneven, Scaled, Resumable):
             self.group.broadcast(shared.data)
         self.vector.load(self.vector.x)
 
-    def collective(self, **options: Any) -> Any:
+    def _collective(self, **options: Any) -> Any:
         """Sums over all learners of all processes."""
         if self.group.size == 1:
             return in_process(self.learners)
         return Processes(self.group, rows=self.learners, **options)
 
-    @staticmethod
-    def _settings(group: Mapping[str, Any]) -> dict[str, Any]:
-        """Numbers of a parameter group as they are, everything else as text."""
-        plain = {name: value for name, value in group.items() if name not in ("params", "param_names")}
-        numbers = {name: float(value) for name, value in plain.items() if isinstance(value, int | float | Tensor)}
-        return {name: numbers.get(name, repr(value)) for name, value in plain.items()}
-
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Train further parameters of the module, with their own settings, from the next update on.
 
-        Frozen ones among them are left out. Every process must add the same. Raises ValueError in the middle of an
-        update (between the batches of several learners, or with exchanges under way), for parameters that are not the
-        module's and where none is left.
+        Frozen ones among them are left out. Every process must add the same.
+
+        Args:
+            param_group: ``params`` and whichever settings are not the optimiser's, such as ``lr``.
+
+        Raises:
+            ValueError: in the middle of an update (between the batches of several learners, or with exchanges under
+                way), for parameters that are not the module's, and where none is left.
         """
         if self._begun:
             self._require_rest("add_param_group")
@@ -235,8 +219,17 @@ class Algorithm(Uneven, Scaled, Resumable):
     def step(self, closure: Closure | None = None) -> Any:
         """One learner's step from the gradients that lie in the parameters; the update comes with the last learner's.
 
-        Afterwards the module holds the next learner's weights. Returns what ``closure`` returned, if there is one.
-        Raises WorkerLost when another process died or did not answer within the group's timeout.
+        Afterwards the module holds the next learner's weights.
+
+        Args:
+            closure: computes the gradients first, where they do not lie there yet, and gives the loss.
+
+        Returns:
+            What ``closure`` returned; None without one.
+
+        Raises:
+            ValueError: no parameter has a gradient, or the module is not the one that the optimiser was made for.
+            WorkerLost: another process died, or did not answer within the group's timeout.
         """
         if self._uneven:
             self._somebody_trains(True)
@@ -305,7 +298,7 @@ class Algorithm(Uneven, Scaled, Resumable):
         if self.core.by_learner:
             return self.core_state.replicas[len(self._losses)]
         turn = self.core.round(self.t, self.group.rank * self.learners)
-        return self.core.points(self.core_state, turn).parameters[len(self._losses)]
+        return self.core.algorithm.points(self.core_state, turn).parameters[len(self._losses)]
 
     def _check(self) -> None:
         """Take up what was written to the weights. Raises ValueError where there is nothing to train with."""
@@ -355,7 +348,9 @@ class Algorithm(Uneven, Scaled, Resumable):
 
         For weights written by ``module.load_state_dict``, say. Gradients that wait for their update are dropped;
         momentum stays, but a centre's begins anew. Every process must call it, and takes up those of process 0.
-        Raises ValueError with exchanges under way.
+
+        Raises:
+            ValueError: exchanges are under way, or the module was moved.
         """
         self._refuse_displaced()
         self.group.everyone(None, "take_up()")
@@ -383,14 +378,20 @@ class Algorithm(Uneven, Scaled, Resumable):
 
     @torch.no_grad()
     def average(self) -> nn.Module:
-        """The model to test: a copy of the module in evaluation mode with the weights that the paper evaluates.
+        """The model to test and to save: a copy of the module with the weights that the paper evaluates.
 
-        Its batch-norm statistics are the mean of all learners' of all processes, so every process must call it. It is
-        the same copy each time, refreshed; training goes on where it was.
+        Its batch-norm statistics are the mean of all learners' of all processes, so every process must call it.
+        Training goes on where it was.
+
+        Returns:
+            The copy, in evaluation mode; it is the same one each time, refreshed.
+
+        Raises:
+            ValueError: a trained parameter is not in the module any more.
         """
         self._membership.check()
         self._notice()
-        values = self.vector.views(self.core.model(self.core_state).to(self.vector.x))
+        values = self.vector.views(self.core.algorithm.model(self.core_state).to(self.vector.x))
         total = self.buffers.total().to(self.vector.x.device)
         self.group.everyone(None, "average()")
         if self.group.size > 1 and total.numel():

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from reference_impls.contract import Algorithm, GradientRef, Points, Sent, Turn
+from reference_impls.contract import Algorithm, GradientRef, Sent, Turn
 from suite.communication.collectives import CompletedSum
 from suite.optim.in_place import IN_PLACE, by_learner
 from suite.optim.vector import Loss, Pieces
@@ -54,18 +54,6 @@ class Core:
         """Update t, with a new gradient of each worker held here, of which ``first`` is the first."""
         return Turn(t, tuple(GradientRef(first + row, t, t) for row in range(self.rows)))
 
-    def points(self, state: Any, turn: Turn) -> Points:
-        """Points at which the turn's gradients are wanted."""
-        return self.algorithm.points(state, turn)
-
-    def send(self, rows: Tensor) -> Any:
-        """Begin exchanging rows [m, s] of gradients, for algorithms that do so themselves; a Pending."""
-        return self.algorithm.send(rows)
-
-    def under_way(self, state: Any) -> int:
-        """Turns without entries until every exchange that was started has been applied."""
-        return self.algorithm.under_way(state)
-
     def step(self, state: Any, turn: Turn, learner: int, gradient: Tensor | Pieces) -> None:
         """One learner's step from its gradient [1, d], in the state; for algorithms that have it ``by_learner``."""
         assert self.by_learner is not None
@@ -80,17 +68,13 @@ class Core:
             return self.by_learner[1](self.algorithm, state, turn)
         rate = ONE.to(sums.dtype)
         if self.algorithm.sends and turn.entries and not sent:
-            on_its_way: Any = CompletedSum(sums) if isinstance(sums, Pieces) else self.send(sums)  # type: ignore[arg-type]
+            on_its_way: Any = CompletedSum(sums) if isinstance(sums, Pieces) else self.algorithm.send(sums)  # type: ignore[arg-type]
             sent = ((slice(0, sums.shape[-1]), on_its_way),)  # in one piece
         if self.in_place:
             return IN_PLACE[type(self.algorithm)](self.algorithm, state, turn, losses, sums, rate, sent)
         assert isinstance(sums, Tensor)  # pieces are for updates in place
         told = [torch.as_tensor(loss, dtype=torch.float64, device=sums.device) for loss in losses]
         return self.algorithm.update(state, turn, torch.stack(told) if told else sums.new_zeros(0), sums, rate, sent)
-
-    def model(self, state: Any) -> Tensor:
-        """The weights [d] that the paper evaluates. Every worker must ask, as some algorithms exchange here."""
-        return self.algorithm.model(state)
 
 
 def widened(before: Any, fresh: Any, old: int, d: int) -> Any:

@@ -96,7 +96,7 @@ class DelayedSGD(Algorithm):
 
     def _core(self, weights: Tensor | None) -> Core:
         alone = self.group.size == 1
-        collective = Resting() if alone else self.collective(lanes=max(1, self._delay), in_place=True)
+        collective = Resting() if alone else self._collective(lanes=max(1, self._delay), in_place=True)
         return Core(matex_agd.DelayedSGD(self.solver, collective, self._delay, self._order, self._layerwise), weights)
 
     def _facts(self) -> dict[str, Any]:
@@ -120,7 +120,7 @@ class DelayedSGD(Algorithm):
             self._departures = Departures(self.vector, self._bucket_bytes, self._send)
 
     def _send(self, rows: Tensor) -> Pending:
-        return self.core.send(rows)
+        return self.core.algorithm.send(rows)
 
     def close(self) -> None:
         """Watch backward no longer: for a layer-wise optimiser that is kept while another one takes its parameters.
@@ -132,7 +132,7 @@ class DelayedSGD(Algorithm):
         self._departures = None
 
     def _require_rest(self, what: str) -> None:
-        if self.core.under_way(self.core_state):
+        if self.core.algorithm.under_way(self.core_state):
             raise ValueError(f"{what} came with exchanges under way; call finish() first")
 
     def _refuse_join(self) -> None:
@@ -145,6 +145,9 @@ class DelayedSGD(Algorithm):
         Nothing is copied then; but after ``step`` that memory is the sum's, and the parameters have no gradients. One
         process that exchanges with nobody, without delay, steps them where they lie and leaves them there.
         Called in place of ``step`` it skips the batch, which every process must then skip.
+
+        Args:
+            set_to_none: leave the parameters without gradients, as torch's optimisers do.
         """
         if self._departures and self._departures.begun:
             self._departures.forget()
@@ -206,7 +209,7 @@ class DelayedSGD(Algorithm):
     def finish(self) -> None:
         """Apply the exchanges still under way; training may go on afterwards."""
         self._notice()
-        while self.core.under_way(self.core_state):
+        while self.core.algorithm.under_way(self.core_state):
             self._tell(Turn(self.t, ()), [], self._gradients)
         with torch.no_grad():
             self._load()

@@ -88,7 +88,7 @@ class ISGD(Algorithm):
         super().__init__(module, params, settings=settings, fused=fused, group=group)
 
     def _core(self, weights: Tensor | None) -> Core:
-        return Charted(isgd.ISGD(self.solver, self.collective(), **self._chosen), weights)
+        return Charted(isgd.ISGD(self.solver, self._collective(), **self._chosen), weights)
 
     def _facts(self) -> dict[str, Any]:
         return super()._facts() | {"settings": str(self._chosen)}
@@ -98,14 +98,21 @@ class ISGD(Algorithm):
 
     @property
     def limit(self) -> float:
-        """The control chart's limit after the last batch; infinite in the first epoch."""
+        """The control chart's limit after the last batch, a loss; infinite in the first epoch."""
         return self.core_state.limit.item()
 
     def step(self, closure: Callable[[], Tensor] | None = None) -> Any:  # type: ignore[override]
         """A step on a new batch, and up to ``stop`` more on the same while its loss stays above the limit.
 
-        Returns the loss before the first of them. Raises TypeError without a closure, and ValueError where it returns
-        no loss and under ``torch.amp.GradScaler``.
+        Args:
+            closure: computes the mean loss of the batch [0-d] and its gradients, and returns the loss.
+
+        Returns:
+            The loss before the first step.
+
+        Raises:
+            TypeError: without a closure.
+            ValueError: it returns no loss, or ``torch.amp.GradScaler`` makes the step.
         """
         if hasattr(self, "found_inf"):
             del self.found_inf  # GradScaler does not where a step fails

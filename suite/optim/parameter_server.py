@@ -27,11 +27,9 @@ from suite.communication.group import Group
 from suite.optim import joining
 from suite.optim.core import Core
 from suite.optim.softsync import Softsync
-from suite.optim.solver import Grouped
+from suite.optim.solver import SETTINGS, Grouped
 from suite.optim.vector import Loss
 from suite.parameter_server.processes import Learner, Served, Service, connect
-
-SETTINGS = ("lr", "momentum", "weight_decay")  # that a learner sends with its gradient
 
 
 @contextmanager
@@ -139,7 +137,16 @@ class Remote(Softsync):
     def batches(self, loader: Iterable[Any]) -> Iterator[Any]:
         """What ``loader`` yields, over and over, until the server has made its updates; nothing on the server.
 
-        There it returns once all are made. Raises WorkerLost where the training cannot go on.
+        There it returns once all are made.
+
+        Args:
+            loader: of batches, this learner's own.
+
+        Returns:
+            An iterator over its batches.
+
+        Raises:
+            WorkerLost: the training cannot go on.
         """
         if self.is_server:
             self.served = self._service.run()
@@ -208,7 +215,11 @@ class Remote(Softsync):
 
     @torch.no_grad()
     def average(self) -> nn.Module:
-        """The model to test, with the mean of the learners' batch-norm statistics on the server, else its own."""
+        """The model to test, with the mean of the learners' batch-norm statistics on the server, else its own.
+
+        Returns:
+            A copy of the module in evaluation mode, refreshed.
+        """
         buffers = self.buffers.total() if self._mean_buffers is None else self._mean_buffers
         return self._tested.refreshed(self.vector.parameters, self.vector.views(self.vector.x), buffers)
 

@@ -62,7 +62,12 @@ class Uneven(torch.optim.Optimizer):
 
         A process without a batch exchanges gradients of zeros, as in ``torch.nn.parallel.DistributedDataParallel``'s
         join; momentum, decay and averaging go on. Every process must enter it. Each step costs a sum of one number.
-        Raises ValueError where a gradient leaves before the step, or counts for more than itself.
+
+        Returns:
+            A context; on leaving it a process exchanges until all have no batch any more.
+
+        Raises:
+            ValueError: a gradient leaves before the step, or counts for more than itself.
         """
         self._refuse_join()
         self._uneven = self.group.size > 1

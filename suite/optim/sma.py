@@ -50,7 +50,7 @@ class Averaging(Algorithm):
         super().__init__(module, params, settings=settings, base=base, fused=fused, group=group)
 
     def _core(self, weights: Tensor | None) -> Core:
-        collective = self.collective()
+        collective = self._collective()
         algorithm = self._rule(self.solver, collective)
         if collective.workers == 1 and getattr(algorithm, "alpha", 1.0) is None:
             raise ValueError(
@@ -211,7 +211,10 @@ class SMA(Averaging):
     def restart(self) -> None:
         """Let every learner start again from the centre, as section 3.2 does after a change of the rate.
 
-        Every process must call it. Raises ValueError in the middle of an update.
+        Every process must call it.
+
+        Raises:
+            ValueError: in the middle of an update.
         """
         self._require_rest("restart")
         if isinstance(self.solver, Wrapped):

@@ -99,7 +99,7 @@ class Softsync(Algorithm):
         cast(Grouped, self.solver).divisor = self._divisor
         if weights is not None and self.learners > 1:
             weights = torch.empty_like(weights)  # the module holds what its learner pulled
-        return Core(rudra.Softsync(self.solver, self.collective(), **self._chosen), weights)
+        return Core(rudra.Softsync(self.solver, self._collective(), **self._chosen), weights)
 
     def _facts(self) -> dict[str, Any]:
         return super()._facts() | {"settings": f"{self._chosen} divided by {self._divisor}"}
@@ -116,7 +116,17 @@ class Softsync(Algorithm):
         )
 
     def batches(self, loader: Iterable[Any]) -> Iterator[Any]:
-        """What ``loader`` yields, over and over, until ``updates`` updates are made."""
+        """What ``loader`` yields, over and over, until ``updates`` updates are made.
+
+        Args:
+            loader: of batches.
+
+        Returns:
+            An iterator over its batches.
+
+        Raises:
+            ValueError: the loader is empty.
+        """
         while not self._finished:
             empty = True
             for batch in loader:

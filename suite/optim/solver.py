@@ -12,6 +12,7 @@ from torch.optim.sgd import sgd
 from suite.optim.vector import Pieces, Vector
 from suite.training.optimizers import ALL, Stepped, TorchSGD
 
+SETTINGS = ("lr", "momentum", "weight_decay")  # of SGD's parameter groups
 MOST_KEPT = 64  # rows whose parts are remembered: points and memory of each learner
 
 
@@ -118,3 +119,27 @@ def pieces(vector: Tensor, cut: slice, sizes: list[int]) -> list[Tensor]:
     of torch.optim.SGD's, whether the gradients lie in a vector or where backward left them.
     """
     return [piece for row in vector[..., cut].reshape(-1, cut.stop - cut.start) for piece in row.split(sizes)]
+
+
+def sgd_defaults(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The defaults of SGD's parameter groups, of which None was not given to the optimiser ``name``.
+
+    Raises TypeError for a setting that SGD has not and without ``lr``, ValueError for one below zero.
+    """
+    given = {"momentum": 0.0, "weight_decay": 0.0}
+    given |= {setting: value for setting, value in settings.items() if value is not None}
+    if unknown := sorted(set(given) - set(SETTINGS)):
+        raise TypeError(f"{name} has no setting {unknown[0]}; settings of another optimiser come with base=...")
+    if "lr" not in given:
+        raise TypeError(f"{name} needs lr, the learning rate")
+    for setting, value in given.items():
+        if not value >= 0.0:
+            raise ValueError(f"{name}: {setting}={value} must be at least 0")
+    return given
+
+
+def comparable(group: Mapping[str, Any]) -> dict[str, Any]:
+    """A parameter group's settings for processes to compare: numbers as they are, everything else as text."""
+    plain = {name: value for name, value in group.items() if name not in ("params", "param_names")}
+    numbers = {name: float(value) for name, value in plain.items() if isinstance(value, int | float | Tensor)}
+    return {name: numbers.get(name, repr(value)) for name, value in plain.items()}

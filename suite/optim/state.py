@@ -64,6 +64,9 @@ class Resumable(torch.optim.Optimizer):
         With the module's state it is everything the next update depends on besides the random numbers: a training
         that loads both goes on to the same bits. ``torch.save`` and :func:`suite.optim.save_file` write it. Exchanges
         under way are waited for, and kept as their sums.
+
+        Returns:
+            The two, with tensors that training goes on without changing.
         """
         self._notice()
         tensors: dict[str, Tensor] = {}
@@ -92,9 +95,13 @@ class Resumable(torch.optim.Optimizer):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on from what ``state_dict`` returned; the module takes up its weights and buffers.
 
-        Exchanges under way are waited for and forgotten, so every process must call it after the same update. Raises
-        ValueError for the state of another optimiser, model, number of learners or processes, or another
-        process's part.
+        Exchanges under way are waited for and forgotten, so every process must call it after the same update.
+
+        Args:
+            state_dict: what this process's ``state_dict`` returned.
+
+        Raises:
+            ValueError: the state of another optimiser, model, number of learners or processes, or another process's.
         """
         super().load_state_dict(state_dict)
 
@@ -148,14 +155,11 @@ class Resumable(torch.optim.Optimizer):
 
     def _restore_buffers(self, here: Mapping[str, Tensor]) -> None:
         sets: list[dict[str, Tensor]] = [{} for _ in range(self.learners)]
-        names = list(self.buffers.current())
         for key, value in here.items():
             kind, _, rest = key.partition("/")
             learner, _, name = rest.partition("/")
             if kind == "buffer":
                 sets[int(learner)][name] = value
-            elif kind == "buffers" and int(name) < len(names):  # states of old count them
-                sets[int(learner)][names[int(name)]] = value
         self.buffers.put(sets[0])
         self.buffers.own = sets if self.learners > 1 else []
 
@@ -180,6 +184,12 @@ class Resumable(torch.optim.Optimizer):
         A loader that shuffles draws its order when the pass begins, so ``save`` within the pass keeps torch's random
         numbers of that moment. After ``resume`` the first pass draws the same order, leaves out the batches that were
         had, and goes on with the random numbers of the save.
+
+        Args:
+            loader: of batches, such as a ``DataLoader``.
+
+        Returns:
+            An iterator over its batches.
         """
         begun, had, now = self._random_state(), 0, None
         if self._resumed is not None:
@@ -212,11 +222,17 @@ class Resumable(torch.optim.Optimizer):
     def save(self, folder: str | Path, **plain: Any) -> None:
         """Write this process's state, torch's random numbers and ``plain`` values of the caller's under ``folder``.
 
-        The module's weights are all among it, those that are not trained too.
+        The module's weights are all among it, those that are not trained too. Every process must call it after the
+        same update; older states are removed once all have written theirs, so a kill at any moment leaves one that is
+        whole.
 
-        Every process must call it after the same update; older states are removed once all have written theirs, so a
-        kill at any moment leaves one that is whole. Raises ValueError for processes at different updates, OSError
-        where nothing can be written.
+        Args:
+            folder: where the states are kept; each process writes into one of its own.
+            plain: what ``resume`` is to return, such as the number of the epoch.
+
+        Raises:
+            ValueError: the processes are at different updates.
+            OSError: nothing can be written there.
         """
         tensors = {f"random/{kind}": value for kind, value in self._random_state().items()}
         begun, had = self._pass or ({}, 0)
@@ -226,10 +242,19 @@ class Resumable(torch.optim.Optimizer):
         write_checkpoint(Path(folder), self.group, self.t, values, tensors)
 
     def resume(self, folder: str | Path) -> dict[str, Any]:
-        """Go on from the newest state under ``folder`` that every process has whole; returns its ``plain`` values.
+        """Go on from the newest state under ``folder`` that every process has whole.
 
-        Training then ends in the same bits as if it had not been interrupted. Where there is none it returns an empty
-        dictionary and changes nothing. Every process must call it. Raises ValueError as ``load_state_dict`` does.
+        Training then ends in the same bits as if it had not been interrupted. Where there is none nothing changes.
+        Every process must call it.
+
+        Args:
+            folder: the one that was given to ``save``.
+
+        Returns:
+            The ``plain`` values of the state; an empty dictionary where there is none.
+
+        Raises:
+            ValueError: as ``load_state_dict``.
         """
         found = newest_checkpoint(Path(folder), self.group)
         if found is None:

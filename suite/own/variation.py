@@ -29,9 +29,11 @@ class Variation:
 
     @property
     def label(self) -> str:
-        """``zeta = 0.1, momentum = 0.5``; the whole path where two last parts are the same."""
-        last = [path.rpartition(".")[2] for path in self.changes]
-        names = {path: name if last.count(name) == 1 else path for path, name in zip(self.changes, last, strict=True)}
+        """``zeta = 0.1, momentum = 0.5``; the whole path where two last parts are the same, and of a warm start."""
+        last = {path: path.rpartition(".")[2] for path in self.changes}
+        alike = [name for name in last.values() if list(last.values()).count(name) > 1]
+        whole = lambda path: last[path] in alike or path.startswith("warmstart.")
+        names = {path: path if whole(path) else name for path, name in last.items()}
         return ", ".join(f"{names[path]} = {_said(value)}" for path, value in self.changes.items())
 
 

@@ -96,7 +96,8 @@ def test_updates_stay_on_the_device_and_wait_for_nothing(name: str, fused: bool)
             opt.finish()
     assert reads.count == 0
     assert opt.t > 3
-    assert {value.device.type for value in (*module.parameters(), opt.core.model(opt.core_state))} == {"cuda"}
+    model = opt.core.algorithm.model(opt.core_state)
+    assert {value.device.type for value in (*module.parameters(), model)} == {"cuda"}
 
 
 def test_isgd_reads_the_loss_of_each_batch_and_nothing_else():

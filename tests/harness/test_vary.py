@@ -39,6 +39,7 @@ def test_another_solver_and_a_warm_start_take_what_they_have():
     (found,) = variations(softsync, parse(asked))
     trained = [spec for spec in itertools.chain(*found.groups.values()) if spec.experiment == "rudra/train"]
     assert trained
+    assert found.label.startswith("descent.rule = adagrad, warmstart.updates = 9, ")
     for spec in trained:
         assert set(spec.settings["descent"]) == {"rule", "decay"}
         warm = {"updates": 9, "algorithm": {"n": 0}, "descent": {"rule": "caffe"}}
