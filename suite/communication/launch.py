@@ -27,11 +27,15 @@ import torch
 import torch.distributed as dist
 
 from suite.communication import link
-from suite.communication.group import START_UP, TIMEOUT, join
+from suite.communication.group import START_UP, TIMEOUT, WorkerLost, join
 from suite.interruption import blocked
 
 FORKED = multiprocessing.get_context("forkserver")
 FORKED.set_forkserver_preload([__name__, "torch._dynamo"])
+# Where many processes come and go, gloo's first connection is now and then closed, and one side waits for ever.
+# Workers that have not met are started again, so many times in all.
+MEETINGS = 3
+APART = 75  # exit status of a worker that did not meet the others
 
 
 class WorkersFailed(RuntimeError):
@@ -55,29 +59,39 @@ def spawn(
     ``body`` must be importable by name, arguments and results picklable. The workers meet in a file of a folder
     that only this user can open: a store that listens on a port would take keys from anybody who reaches it. With a
     ``lab`` each is on the host of its rank, and sums go over the links between them. When a worker fails, the others
-    have four timeouts to stop by themselves before they are killed.
+    have four timeouts to stop by themselves before they are killed. Workers that did not meet are started anew.
     Raises WorkersFailed with what each failed worker said; one that was killed says so by its exit status.
     """
     if body.__module__ == "__main__":
         raise ValueError(f"spawn: {body.__name__} must live in a module that workers can import, not in a script")
     call = (body.__module__, body.__qualname__, arguments)
     with tempfile.TemporaryDirectory() as folder:
-        answers = [Path(folder, str(rank)) for rank in range(workers)]
-        crew: list[_Forked] = []
-        try:
-            for rank in range(workers):
-                network = lab.networks[rank] if lab else ""
-                order = (call, rank, workers, str(Path(folder, "meeting")), timeout, threads, str(answers[rank]))
-                with blocked([signal.SIGINT]):  # Ctrl-C is this process's, which ends its workers
-                    started = _Forked(network)
-                crew.append(started)
-                started.tell(order)
-            _wait(crew, 4 * timeout)
-            late = [rank for rank, worker in enumerate(crew) if worker.status is None]
-        finally:
-            for worker in crew:
-                worker.end()
-        return _collect(answers, [worker.status or 0 for worker in crew], late)
+        for meeting in range(MEETINGS):
+            place = Path(folder, str(meeting))
+            place.mkdir()
+            answers = [place / str(rank) for rank in range(workers)]
+            about = (workers, str(place / "meeting"), timeout, threads)
+            orders = [(call, rank, *about, str(answer)) for rank, answer in enumerate(answers)]
+            statuses = _attempt(orders, lab, 4 * timeout)
+            if APART not in statuses:
+                break
+        return _collect(answers, statuses)
+
+
+def _attempt(orders: Sequence[Any], lab: link.Lab | None, patience: float) -> list[int | None]:
+    """The exit statuses of workers that are given these orders, None for one that had to be killed."""
+    crew: list[_Forked] = []
+    try:
+        for rank, order in enumerate(orders):
+            with blocked([signal.SIGINT]):  # Ctrl-C is this process's, which ends its workers
+                started = _Forked(lab.networks[rank] if lab else "")
+            crew.append(started)
+            started.tell(order)
+        _wait(crew, patience)
+        return [worker.status for worker in crew]
+    finally:
+        for worker in crew:
+            worker.end()
 
 
 class _Forked:
@@ -104,15 +118,17 @@ class _Forked:
 
 
 def _wait(crew: Sequence[_Forked], patience: float) -> None:
-    """Until all have ended, or ``patience`` seconds after the first that ended badly."""
+    """Until all have ended, or ``patience`` seconds after the first that ended badly, or one found no other."""
     deadline = float("inf")
     while any(worker.status is None for worker in crew) and time.monotonic() < deadline:
+        if any(worker.status == APART for worker in crew):
+            return
         if deadline == float("inf") and any(worker.status for worker in crew):
             deadline = time.monotonic() + patience
         time.sleep(0.02)
 
 
-def _collect(answers: Sequence[Path], statuses: Sequence[int], late: Sequence[int]) -> list[Any]:
+def _collect(answers: Sequence[Path], statuses: Sequence[int | None]) -> list[Any]:
     """The values of all workers; raises WorkersFailed if one has none."""
     values, errors = [], {}
     for rank, (path, status) in enumerate(zip(answers, statuses, strict=True)):
@@ -121,7 +137,7 @@ def _collect(answers: Sequence[Path], statuses: Sequence[int], late: Sequence[in
             values.append(content)
         elif content:
             errors[rank] = content
-        elif rank in late:
+        elif status is None:
             errors[rank] = ("Killed", "it had not stopped by itself")
         else:
             errors[rank] = ("Died", f"exit status {status}")
@@ -149,6 +165,7 @@ def _forked(orders: Any, environment: Mapping[str, str], network: str) -> None:
 def _work(order: Any, pipe: int) -> int:
     """A worker process: join, run the body of the order, leave the answer. ``pipe`` ends with the parent."""
     call, rank, workers, meeting, timeout, threads, answer = order
+    met = False
     threading.Thread(target=_end_with_parent, args=(pipe,), daemon=True).start()
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(workers), "LOCAL_RANK": str(rank)}
     torch.set_num_threads(threads)
@@ -158,6 +175,9 @@ def _work(order: Any, pipe: int) -> int:
         store = dist.FileStore(meeting, workers)
         store.set_timeout(timedelta(seconds=max(timeout, START_UP)))
         with join(timeout=timeout, backend="gloo", store=store) as group:
+            store.set(f"met/{rank}", "")
+            store.wait([f"met/{other}" for other in range(workers)])  # no body begins unless all do
+            met = True
             said = ("value", body(group, *arguments))
             group.agree({"finished": True})  # whoever fails now must find the others here
     except Exception as error:
@@ -166,4 +186,6 @@ def _work(order: Any, pipe: int) -> int:
     staging = Path(answer + ".part")
     staging.write_bytes(pickle.dumps(said))
     staging.replace(answer)
-    return int(said[0] == "error")
+    if said[0] == "value":
+        return 0
+    return 1 if met or said[1][0] != WorkerLost.__name__ else APART

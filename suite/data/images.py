@@ -201,8 +201,9 @@ def _downloaded(info: DatasetInfo, split: str, folder: Path) -> tuple[np.ndarray
     reader = getattr(datasets, info.name.upper())
     try:
         found = reader(folder, train=split == "train", download=False)
-    except (RuntimeError, OSError, ValueError, KeyError) as error:
-        raise DataError(f"{info.name}: torchvision cannot read {folder} ({error}); download it again") from error
+    except Exception as error:  # assertions and unpickling errors among them
+        why = str(error) or "no file of its format"
+        raise DataError(f"{info.name}: torchvision cannot read {folder} ({why}); download it again") from error
     pixels = np.asarray(found.data)
     pixels = pixels[:, None] if pixels.ndim == 3 else pixels.transpose(0, 3, 1, 2)
     return np.ascontiguousarray(pixels), np.asarray(found.targets, np.int64)

@@ -12,6 +12,7 @@ import toy
 
 from suite.commands.check import judge_selection
 from suite.commands.list_ import listing
+from suite.papers import measurement
 from suite.papers.catalogue import experiment
 from suite.runner.execute import RunnerConfig, execute_all
 from suite.runs.archive import open_runs
@@ -44,9 +45,12 @@ def crowded(root: Path, count: int) -> Path:
 
 
 @pytest.mark.parametrize("command", ["list", "check"])
-def test_the_number_of_files_opened_does_not_grow_with_the_store(tmp_path: Path, opened: list[str], command: str):
+def test_the_number_of_files_opened_does_not_grow_with_the_store(
+    tmp_path: Path, opened: list[str], command: str, monkeypatch: pytest.MonkeyPatch
+):
     counts = []
     for others in (10, 500):
+        monkeypatch.setattr(measurement, "_MEASURED", {})  # which knows equal runs of another store
         root = crowded(tmp_path / str(others), others)
         opened.clear()
         if command == "list":

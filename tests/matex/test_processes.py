@@ -10,6 +10,7 @@ import psutil
 import pytest
 import torch
 
+from suite.communication import launch
 from suite.communication.group import LOST, fitting_backend, join
 from suite.communication.launch import WorkersFailed, spawn
 
@@ -104,6 +105,16 @@ def test_workers_that_do_not_stop_when_one_has_failed_are_killed(tmp_path):
         2: ("Died", "exit status 0"),
     }
     assert not psutil.pid_exists(int((tmp_path / "1").read_text()))
+
+
+def test_workers_that_do_not_meet_are_started_again(monkeypatch):
+    attempts, attempt = [], launch._attempt
+    monkeypatch.setattr(launch, "_attempt", lambda *about: attempts.append(attempt(*about)) or attempts[-1])
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "nowhere0")
+    with pytest.raises(WorkersFailed, match="WorkerLost"):
+        spawn(light_bodies.surroundings, 2, "PATH", timeout=5)
+    assert len(attempts) == launch.MEETINGS
+    assert all(launch.APART in statuses for statuses in attempts)
 
 
 def test_refuses_a_timeout_of_nothing_and_a_body_that_workers_cannot_import():
