@@ -136,3 +136,33 @@ def seed(*coordinates: int | str) -> int:
     """
     text = json.dumps(coordinates, separators=(",", ":"))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+
+
+def trainings(spec: RunSpec) -> list[RunSpec]:
+    """The trainings that a training run is made of: its warm start, if it has one, and its own.
+
+    A warm start has the run's settings but for those it names, and no stopping rule, drops or schedule unless it
+    names them. It is evaluated at its ends.
+    """
+    settings = thaw(spec.settings)
+    before = settings.pop("warmstart", None)
+    if before is None:
+        return [spec]
+    own = {name: value for name, value in settings.items() if name not in ("stop", "drops", "schedule")}
+    own["evaluate"] = {"every": before.get("updates", settings.get("updates"))}
+    warm = RunSpec(spec.experiment, overlaid(own, before), seed(spec.seed, "warmstart"))
+    return [warm, RunSpec(spec.experiment, settings, spec.seed)]
+
+
+def overlaid(settings: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with others in their place; of a part, its own stay unless the changes name another kind.
+
+    Example:
+        >>> overlaid({"algorithm": {"name": "rudra", "n": 1}, "rate": 0.1}, {"algorithm": {"n": 0}})
+        {'algorithm': {'name': 'rudra', 'n': 0}, 'rate': 0.1}
+    """
+    found = {**settings, **changes}
+    for name, value in changes.items():
+        if isinstance(value, Mapping) and not {"name", "rule", "kind"} & set(value):
+            found[name] = {**settings.get(name, {}), **value}
+    return found

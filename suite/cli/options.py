@@ -6,9 +6,12 @@ import math
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from suite.commands.submit import Request
 
 
 class Profile(StrEnum):
@@ -120,11 +123,27 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="with --on: print what w
 WaitForWorkers = Annotated[bool, typer.Option("--wait", help="with --on: end when the workers have")]
 
 
-def check_engine(on: str | None, options: Mapping[str, object], others: Mapping[str, object]) -> None:
-    """Raise BadParameter for an engine's ``options`` without one, and for ``others`` with one; by name and value."""
+def engine_request(
+    on: str | None,
+    jobs: int | None,
+    engine_options: Path | None,
+    dry_run: bool,
+    wait: bool,
+    others: Mapping[str, object],
+) -> Request | None:
+    """What is asked of an engine, None without --on.
+
+    Raises BadParameter for an engine's options without --on, and for ``others``, by name and value, with it.
+    """
+    options = {"--jobs": jobs, "--engine-options": engine_options, "--dry-run": dry_run, "--wait": wait}
     wrong, how = (options, "need --on") if on is None else (others, "do not go with --on")
     if any(wrong.values()):
         raise typer.BadParameter(f"{', '.join(list(wrong)[:-1])} and {list(wrong)[-1]} {how}")
+    if on is None:
+        return None
+    from suite.commands.submit import Request
+
+    return Request(on, jobs, engine_options, dry_run, wait)
 
 
 Seeds = Annotated[int | None, typer.Option(min=1, help="only the first so many seeds of every group", metavar="N")]

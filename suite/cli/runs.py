@@ -32,8 +32,8 @@ from suite.cli.options import (
     Workers,
     a_path,
     a_share,
-    check_engine,
     complete_selector,
+    engine_request,
 )
 from suite.cli.output import emit
 
@@ -134,24 +134,21 @@ def run(
 ) -> None:
     """Compute and store the runs of a selection, here or by an engine; what is stored is not computed again."""
     part, chosen = a_share(share), selector or []
-    check_engine(
-        on,
-        {"--jobs": jobs, "--engine-options": engine_options, "--dry-run": dry_run, "--wait": wait},
-        {"--budget": budget, "--share": share, "--memory": memory, "--seeds": seeds, "--track": track}
-        | {"--no-wait": no_wait},
-    )
-    if on is None:
+    others = {"--budget": budget, "--share": share, "--memory": memory, "--seeds": seeds, "--track": track}
+    to = engine_request(on, jobs, engine_options, dry_run, wait, {**others, "--no-wait": no_wait})
+    from suite.papers.catalogue import select
+
+    selection, around = select(chosen), (chosen, profile, store, data, device, workers)
+    if to is None:
         from suite.commands.run import run_artifacts
-        from suite.papers.catalogue import select
 
-        around = (select(chosen), chosen, profile, store, data, device, workers, budget)
-        raise typer.Exit(
-            run_artifacts(*around, wait=not no_wait, share=part, memory=memory, seeds=seeds, track=track)
+        done = run_artifacts(
+            selection, *around, budget, wait=not no_wait, share=part, memory=memory, seeds=seeds, track=track
         )
-    from suite.commands.submit import Request, submit_selection
+        raise typer.Exit(done)
+    from suite.commands.submit import submit_artifacts
 
-    to = Request(on, jobs, engine_options, dry_run, wait)
-    raise typer.Exit(submit_selection(chosen, profile, store, data, device, workers, to))
+    raise typer.Exit(submit_artifacts(selection, ["run", *chosen], *around, to))
 
 
 def vary(
@@ -186,17 +183,11 @@ def vary(
     Several values behind commas make a sweep, several --set all combinations. Exit 1 when a run failed. With --on
     and without --wait nothing is drawn: the same command without --on draws once the runs are stored.
     """
-    from suite.commands.submit import Request
     from suite.commands.vary import vary_artifact
     from suite.runs.files import check_writable
 
-    check_engine(
-        on,
-        {"--jobs": jobs, "--engine-options": engine_options, "--dry-run": dry_run, "--wait": wait},
-        {"--memory": memory, "--no-wait": no_wait},
-    )
+    to = engine_request(on, jobs, engine_options, dry_run, wait, {"--memory": memory, "--no-wait": no_wait})
     check_writable(out)
-    to = None if on is None else Request(on, jobs, engine_options, dry_run, wait)
     place = (store, data, device, workers, out, forms)
     code, said = vary_artifact(artifact, changes, name, profile, seeds, *place, worker=no_wait, memory=memory, to=to)
     for line in said:

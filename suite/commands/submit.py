@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from suite.commands.plan import Planned, plan
 from suite.commands.run import Selection, keep_wanted, several, without_data
 from suite.engines import INDEX, Engine, EngineError, Job, engine
-from suite.papers.catalogue import select
 from suite.runs.files import write_whole
 from suite.runs.store import Store
 
@@ -34,20 +33,6 @@ class Request(NamedTuple):
     options: Path | None = None  # a TOML file
     dry_run: bool = False
     wait: bool = False
-
-
-def submit_selection(
-    selectors: Sequence[str],
-    profile: str,
-    store: Path,
-    data: Path | None,
-    device: str,
-    workers: int,
-    to: Request,
-) -> int:
-    """``submit_artifacts`` on the artifacts that the selectors mean."""
-    command = ["run", *selectors]
-    return submit_artifacts(select(selectors), command, selectors, profile, store, data, device, workers, to)
 
 
 def submit_artifacts(

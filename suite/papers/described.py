@@ -8,7 +8,7 @@ from typing import Any
 
 from suite.data.catalogue import DATASETS
 from suite.models.table import counts, names
-from suite.spec import RunSpec
+from suite.spec import RunSpec, trainings
 
 Described = SimpleNamespace  # what a specification says of its training, by the names of the printed fields
 LEARNING = {"updates", "epochs", "limit"}  # settings that say how long a run learns
@@ -69,11 +69,8 @@ def describe(spec: RunSpec, data: tuple[str, ...] = ()) -> Described:
         seed=spec.seed,
     )
     ours.total = None if ours.batch is None else ours.batch * ours.workers
-    ours.warmstart = None
-    if ours.updates and ours.batch and ours.images and (before := s.get("warmstart")):
-        splitting = before.get("algorithm", {}).get("n", ours.splitting)
-        each = before.get("batch", ours.batch) * (ours.workers // (splitting or 1))
-        ours.warmstart = round(before["updates"] * each / (ours.subset or ours.images), 1)
+    before = describe(trainings(spec)[0], data).epochs if "warmstart" in s else None
+    ours.warmstart = None if before is None else round(before, 1)
     if ours.epochs is None and ours.updates and ours.batch and ours.images:
         each = ours.batch * (ours.workers // (ours.splitting or 1))  # floor(lambda / n) gradients an update
         cycle = s.get("order", {}).get("batches", 0) * ours.batch  # of the only batches that are trained on

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from suite.data.catalogue import DATASETS
 from suite.experiment import Experiment, lazily
 from suite.models.table import counts
-from suite.spec import RunSpec, canonical, thaw
+from suite.spec import RunSpec, canonical, trainings
 
 FLOPS_PER_SECOND = 4e10  # one core of the reference CPU on small convolutions, where no measurement is below
 # Seconds of a gradient by the fastest path of one core: of an image, and of a step beside its images. Networks that
@@ -64,18 +64,7 @@ def test_seconds(network: str, images: float) -> float:
 
 def seconds(spec: RunSpec) -> float:
     """Gradients of all workers, the evaluations, and what an update takes beside them."""
-    return sum(map(stage_seconds, stages(spec)))
-
-
-def stages(spec: RunSpec) -> list[RunSpec]:
-    """The trainings that a run is made of: its warm start, if it has one, and its own."""
-    settings = thaw(spec.settings)
-    before = settings.pop("warmstart", None)
-    if before is None:
-        return [spec]
-    warm = {**settings, **{name: before[name] for name in ("updates", "batch", "workers") if name in before}}
-    warm["algorithm"] = {**settings["algorithm"], **before.get("algorithm", {})}
-    return [RunSpec(spec.experiment, each, spec.seed) for each in ({**warm, "stop": None}, settings)]
+    return sum(map(stage_seconds, trainings(spec)))
 
 
 def stage_seconds(spec: RunSpec) -> float:

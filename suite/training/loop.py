@@ -48,7 +48,7 @@ from suite.clock import ChargedClock, WallClock
 from suite.communication.collectives import CountingCollective
 from suite.experiment import Context, OutOfTime
 from suite.runs.store import Outcome
-from suite.spec import RunSpec, seed, thaw
+from suite.spec import RunSpec, seed, trainings
 from suite.training import checkpoint
 from suite.training.buckets import buckets
 from suite.training.build import Setup, assemble
@@ -159,13 +159,9 @@ class TrainingRun:
 
         It has other batches, and a folder of its own from which it goes on after a kill.
         """
-        settings, execution = thaw(self.spec.settings), self.context.execution
-        before = settings.pop("warmstart")
-        if "updates" not in before:
+        if "updates" not in self.spec.settings["warmstart"]:
             raise ValueError("warmstart has no updates; say how many it makes, such as warmstart.updates = 100")
-        own = {name: value for name, value in settings.items() if name not in ("stop", "drops", "schedule")}
-        own["evaluate"] = {"every": before["updates"]}
-        spec = RunSpec(self.spec.experiment, overlaid(own, before), seed(self.spec.seed, "warmstart"))
+        (spec, _), execution = trainings(self.spec), self.context.execution
         folder = self.context.folder / "warmstart"
         folder.mkdir(exist_ok=True)
         context = replace(self.context, folder=folder, report=lambda fraction: None)
@@ -346,20 +342,6 @@ def answered(values: Sequence[float], stop: Mapping[str, Any]) -> bool:
     """
     window, end = stop.get("median", 1), len(values) - stop.get("after", 0)
     return end >= window and median(values[end - window : end]) < stop["below"]
-
-
-def overlaid(settings: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with others in their place; of a part, its own stay unless the changes name another kind.
-
-    Example:
-        >>> overlaid({"algorithm": {"name": "rudra", "n": 1}, "rate": 0.1}, {"algorithm": {"n": 0}})
-        {'algorithm': {'name': 'rudra', 'n': 0}, 'rate': 0.1}
-    """
-    found = {**settings, **changes}
-    for name, value in changes.items():
-        if isinstance(value, Mapping) and not {"name", "rule", "kind"} & set(value):
-            found[name] = {**settings.get(name, {}), **value}
-    return found
 
 
 def weights_digest(x: torch.Tensor) -> str:

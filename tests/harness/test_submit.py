@@ -13,8 +13,9 @@ import toy
 
 from suite.commands import submit
 from suite.commands.status import job_states
-from suite.commands.submit import Request, submit_selection
+from suite.commands.submit import Request, submit_artifacts
 from suite.engines import INDEX, Job
+from suite.papers.catalogue import select
 from suite.runs.store import Store
 
 
@@ -59,7 +60,8 @@ def hand_over(
     data: Path | None = None,
 ) -> int:
     chosen = selectors or ("toy/table1",)
-    return submit_selection(chosen, profile, Path("store"), data, device, workers, to)
+    around = (chosen, profile, Path("store"), data, device, workers)
+    return submit_artifacts(select(chosen), ["run", *chosen], *around, to)
 
 
 def store_all() -> None:

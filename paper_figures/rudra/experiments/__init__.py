@@ -5,7 +5,7 @@ from __future__ import annotations
 from reference_impls.rudra_protocol import gradients_per_update
 from suite.experiment import Experiment, lazily
 from suite.runner import cost as training_cost
-from suite.spec import RunSpec
+from suite.spec import RunSpec, trainings
 
 SERVED = 10e-6  # seconds of a gradient in the simulated server
 
@@ -16,7 +16,7 @@ def _training_seconds(spec: RunSpec) -> float:
     Gradients on the same weights are one batch: all of an update under hardsync, and as many as arrive between two
     updates under n-softsync, where they read different weights once n exceeds one.
     """
-    return sum(map(_stage_seconds, training_cost.stages(spec)))
+    return sum(map(_stage_seconds, trainings(spec)))
 
 
 def _stage_seconds(spec: RunSpec) -> float:
