@@ -18,7 +18,6 @@ from paper_figures.crossbow.readings import (
     rungs,
     spread,
     steps,
-    stored,
     told,
 )
 from paper_figures.crossbow.tables import accuracy_table, whole
@@ -149,7 +148,7 @@ def draw_limits(frame: Frame, figure: Figure) -> None:
 
 
 def about_change(frame: Frame) -> str:
-    run = stored(frame, THROUGHPUT)[0]
+    run = frame.runs_of(THROUGHPUT)[0]
     share, device = run.results["resize_over_iteration"], "a GPU" if on_gpu(run) else "a CPU"
     return f"{run.spec.settings['model']}: {share:.2f} of one learner's iteration, on {device}"
 
@@ -162,7 +161,7 @@ def milliseconds(frame: Frame) -> float:
 
 def errors(frame: Frame, group: str) -> list[list[float]]:
     """Test errors of the average model by seed and epoch."""
-    return [run.curve("models")["centre_error"].tolist() for run in stored(frame, group)]
+    return [run.curve("models")["centre_error"].tolist() for run in frame.runs_of(group)]
 
 
 def arrivals(frame: Frame, group: str) -> list[float]:
@@ -196,7 +195,7 @@ def walks(frame: Frame) -> pd.DataFrame:
 
     parts = [only(frame, "tuner").curve("walks").query("peak == 4")]
     for group, said in TRAINED.items() if set(TRAINED) <= set(whole(frame)) else ():
-        for run, curve in zip(stored(frame, group), errors(frame, group), strict=True):
+        for run, curve in zip(frame.runs_of(group), errors(frame, group), strict=True):
             test = [100 * (1 - error) for error in curve]
             about = {"group": said, "seed": run.spec.seed, "epoch": range(1, len(test) + 1)}
             parts.append(pd.DataFrame(about | {"test": test}))
@@ -238,7 +237,7 @@ def saved(frame: Frame) -> list[float]:
 
 
 def about_memory(frame: Frame) -> str:
-    run = stored(frame, "memory")[0]
+    run = frame.runs_of("memory")[0]
     own, shared = (run.results[f"extra_{how}"][-1] / MIB for how in ("own", "shared"))
     batch = run.spec.settings["batches"][-1]
     return (

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import settings
-from paper_figures.crossbow.readings import stored
 from paper_figures.crossbow.tables import network, of_experiment
 from suite.papers.panel import Frame, Panel
 
@@ -29,7 +28,7 @@ def draw(frame: Frame, figure: Figure) -> None:
     names = of_experiment(frame, "crossbow/throughput")
     axes, most = figure.subplots(), 1
     for position, name in enumerate(names):
-        (run,) = stored(frame, name)
+        (run,) = frame.runs_of(name)
         table = run.curve("seconds").query("side == 'batch'")
         seconds = table.groupby("learners")["seconds"].median()
         for marker, whole in zip("os^", (2, 4, 8), strict=True):

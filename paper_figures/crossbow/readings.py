@@ -42,14 +42,9 @@ STAND_INS = {
 # ---------------------------------------------------------------- runs of a frame
 
 
-def stored(frame: Frame, group: str) -> list[Run]:
-    """The stored runs of a group, in the order of its seeds."""
-    return [frame.stored[run] for run in frame[group]["run"]]
-
-
 def only(frame: Frame, group: str) -> Run:
     """The only run of a group. Raises Missing where it is not stored."""
-    (run,) = stored(frame.needed([group]), group)
+    (run,) = frame.needed([group]).runs_of(group)
     return run
 
 
@@ -83,7 +78,7 @@ def result(group: str, *names: str) -> Quantity:
 
 def accuracies(frame: Frame, group: str) -> list[list[float]]:
     """Test accuracy (share correct) of every run of a group at the end of each of its epochs."""
-    tables = [run.curve("evaluations") for run in stored(frame, group)]
+    tables = [run.curve("evaluations") for run in frame.runs_of(group)]
     return [(1 - table["test_error"][table["update"] > 0]).tolist() for table in tables]
 
 
@@ -116,7 +111,7 @@ def common_target(frame: Frame, *groups: str, printed: float = settings.TARGET) 
 
 def stand_in(frame: Frame, group: str) -> str:
     """What was trained in the place of the paper's run, empty at the paper's scale."""
-    trained = stored(frame, group)[0].spec.settings
+    trained = frame.runs_of(group)[0].spec.settings
     if frame.profile == "paper" or trained["data"] == settings.MNIST:
         return ""
     return STAND_INS[trained["model"]["name"]]

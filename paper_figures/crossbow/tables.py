@@ -8,7 +8,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from paper_figures.crossbow import server, settings
-from paper_figures.crossbow.readings import LADDER, accuracies, epochs, on_gpu, seconds_ratio, stand_in, stored
+from paper_figures.crossbow.readings import LADDER, accuracies, epochs, on_gpu, seconds_ratio, stand_in
 from suite.model_averaging.time_to_accuracy import epochs_to_accuracy
 from suite.papers.artifact import Missing
 from suite.papers.catalogue import printed_value
@@ -47,7 +47,7 @@ def whole(frame: Frame) -> list[str]:
 
 def of_experiment(frame: Frame, name: str) -> list[str]:
     """The whole groups of an experiment. Raises Missing where there is none."""
-    found = [group for group in whole(frame) if stored(frame, group)[0].spec.experiment == name]
+    found = [group for group in whole(frame) if frame.runs_of(group)[0].spec.experiment == name]
     if not found:
         what = "training runs" if name == "train" else f"runs of {name}"
         raise Missing(f"lacks {what} at {frame.profile}")
@@ -68,7 +68,7 @@ def accuracy_table(frame: Frame) -> pd.DataFrame:
 
     parts = []
     for name in trained(frame):
-        for run in stored(frame, name):
+        for run in frame.runs_of(name):
             table = run.curve("evaluations")
             table = table[table["update"] > 0]
             rows = {"test": 100 * (1 - table["test_error"]), "training": 100 * (1 - table["train_error"])}
@@ -113,7 +113,7 @@ def arrival_table(frame: Frame, printed: float, speed: Mapping[str, float] | Non
         target = shown_target(frame, alike, printed)
         for name in alike:
             counts, curves = epochs(frame, name, target), accuracies(frame, name)
-            for run, count, curve in zip(stored(frame, name), counts, curves, strict=True):
+            for run, count, curve in zip(frame.runs_of(name), counts, curves, strict=True):
                 found = count if math.isfinite(count) else math.nan
                 about = {
                     "group": titled(run),
@@ -129,7 +129,7 @@ def arrival_table(frame: Frame, printed: float, speed: Mapping[str, float] | Non
 
 def timed_table(frame: Frame, printed: float) -> pd.DataFrame:
     """Arrivals on one device, with the throughput that was measured there for so many learners."""
-    speed = {name: 1 / seconds_ratio(frame, learners_of(stored(frame, name)[0])) for name in trained(frame)}
+    speed = {name: 1 / seconds_ratio(frame, learners_of(frame.runs_of(name)[0])) for name in trained(frame)}
     return arrival_table(frame, printed, speed)
 
 
@@ -147,7 +147,7 @@ def throughput_table(frame: Frame) -> pd.DataFrame:
 
     rows: list[dict[str, Any]] = []
     for name in of_experiment(frame, "crossbow/throughput"):
-        (run,) = stored(frame, name)
+        (run,) = frame.runs_of(name)
         fixed = {"network": network(run), "device": "GPU" if on_gpu(run) else "CPU"}
         for k in run.spec.settings["learners"]:
             each = run.results[f"over_one_{k}"]

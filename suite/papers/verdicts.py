@@ -45,7 +45,7 @@ def verdicts(
             result.append(not_run(claim, "no experiment measures this artifact yet"))
             continue
         if artifact.id not in at:
-            at[artifact.id] = measurements(artifact, source, profile)
+            at[artifact.id] = measurements(artifact, source, profile, claimed=True)
         result.append(_verdict(claim, artifact, at[artifact.id], experiments, stored))
     return result
 
