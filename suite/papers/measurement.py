@@ -9,7 +9,7 @@ from typing import Any
 from suite.claims.estimate import Estimate
 from suite.claims.judge import PROFILES
 from suite.papers.artifact import Artifact, Evidence, Missing, few_seeds
-from suite.papers.catalogue import entries, experiment
+from suite.papers.catalogue import PAPERS, entries, experiment
 from suite.papers.grades import Rests, read_of
 from suite.papers.panel import Panel
 from suite.runs.archive import Runs, versions
@@ -119,8 +119,9 @@ def measure_evidence(artifact: Artifact, evidence: Evidence, claimed: bool | Non
 
 
 def _asked(artifact: str) -> set[str]:
-    """The quantities of an artifact that entries of its paper ask for."""
-    return {claim.quantity for claim in entries(artifact.partition("/")[0]) if claim.artifact == artifact}
+    """The quantities of an artifact that entries of its paper ask for; none of a paper that is not here."""
+    paper = artifact.partition("/")[0]
+    return {claim.quantity for claim in entries(paper) if claim.artifact == artifact} if paper in PAPERS else set()
 
 
 def is_timed(name: str) -> bool:
