@@ -97,7 +97,8 @@ def test_the_numbers_of_the_committed_answers_are_those_of_the_stored_runs():
     frame = table.read(Evidence(source, table.runs("paper"), "paper"))
     ours = [finals(frame, name)[0] for name in settings]
     assert rows == len(printed)
-    assert rms == pytest.approx(math.sqrt(math.fsum((a - b) ** 2 for a, b in zip(ours, printed, strict=True)) / len(ours)))
+    squares = [(a - b) ** 2 for a, b in zip(ours, printed, strict=True)]
+    assert rms == pytest.approx(math.sqrt(math.fsum(squares) / len(ours)))
 
 
 def test_the_answers_name_claims_and_have_pictures_in_the_documentation():
