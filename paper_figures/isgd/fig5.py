@@ -10,19 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from paper_figures.isgd import settings
 from paper_figures.isgd.pairs import PAIR, column, data_of, error_leads, log_speed, tests, until
 from suite.claims.intervals import TIE, Interval, at_least, mean_interval
+from suite.lazy import Axes, Figure, np, pd, sns
 from suite.papers.artifact import Groups, Missing
 from suite.papers.catalogue import printed_value
 from suite.papers.panel import FIRST, Frame, Panel, Quantity
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 ACCURACIES = {"mnist": (0.97, 0.995), "cifar10": (0.72, 0.78)}  # of the axes of Figs. 5a and 5b
 VISIBLE = 0.05  # points; a smaller difference of accuracy is a tie: Fig. 5a's axis, 97 to 99.5%, cannot show it
@@ -60,8 +55,6 @@ ARTIFACTS = (MNIST_ACCURACY, CIFAR_ACCURACY, TOP1, MNIST_TRAINING, CIFAR_TRAININ
 
 def leads(frame: Frame) -> pd.DataFrame:
     """ISGD's lead in test accuracy in points [seeds, tests], without the test before training."""
-    import pandas as pd
-
     return pd.DataFrame(100 * (column(frame, "sgd", "test_error") - column(frame, "isgd", "test_error"))[:, 1:])
 
 
@@ -80,9 +73,6 @@ def visible(frame: Frame) -> str:
 
 def dent(frame: Frame) -> pd.Series:
     """Largest fall of accuracy below its running maximum in the second half, SGD's minus ISGD's."""
-    import numpy as np
-    import pandas as pd
-
     falls = []
     for group in PAIR:
         accuracy = 1 - column(frame, group, "test_error")
@@ -93,8 +83,6 @@ def dent(frame: Frame) -> pd.Series:
 
 def top(frame: Frame) -> pd.Series:
     """SGD's best test accuracy in per cent."""
-    import pandas as pd
-
     return pd.Series(100 * (1 - column(frame, "sgd", "test_error")).max(1))
 
 
@@ -113,8 +101,6 @@ def stays_from(table: pd.DataFrame, error: float) -> float:
 
 def gain(frame: Frame) -> pd.Series:
     """Per cent of SGD's gradient evaluations that ISGD saves until its accuracy stays above the printed one."""
-    import pandas as pd
-
     error = 1 - printed_value("isgd/fig5b/expected-top") / 100
     slow, fast = ([stays_from(table, error) for table in tests(frame, group)] for group in PAIR)
     return pd.Series(list(map(saved, slow, fast)))
@@ -133,9 +119,6 @@ def so_far(frame: Frame) -> list[Interval]:
 
 def by_iteration(frame: Frame) -> pd.Series:
     """As ``error_leads``, but after as many visits of a batch: ISGD's extra steps cost nothing here."""
-    import numpy as np
-    import pandas as pd
-
     found = []
     for plain, ours, run in zip(tests(frame, "sgd"), tests(frame, "isgd"), frame["isgd"]["run"], strict=True):
         at = ours["update"].to_numpy()[1:].astype(int)  # the first test is before training
@@ -206,8 +189,6 @@ def table(frame: Frame) -> pd.DataFrame:
 
 def draw_methods(frame: Frame, axes: Axes, shown: str) -> pd.DataFrame:
     """Both methods against gradient evaluations: the mean over seeds, the band from the lowest to the highest."""
-    import seaborn as sns
-
     rows = table(frame)
     sns.lineplot(rows, x="updates", y=shown, hue="method", style="method", errorbar=("pi", 100), ax=axes)
     axes.set(xlabel="gradient evaluations")
