@@ -52,7 +52,6 @@ def printed_table() -> dict[str, list[float]]:
 
 def accuracies(frame: Frame, row: str, checkpoints: int = CHECKPOINTS) -> pd.DataFrame:
     """Top-1 accuracy by seed (rows) and checkpoint (columns); a run that diverged stays at chance from there on."""
-
     chance = 1 / (1000 if frame.profile == "paper" else 10)  # one of ImageNet's classes, or of the stand-ins'
     seen = {}
     for at, run in zip(frame.here(row), frame.runs_of(row), strict=True):
