@@ -118,7 +118,7 @@ def cifar_pairs(profile: str) -> Groups:
 
 
 def cifar_accuracy(profile: str) -> Groups:
-    """Fig. 5b: the pairs, and SGD by the schedule of Caffe's own solver, which lowers the rate after 8 of 10 epochs."""
+    """Fig. 5b: the pairs, and SGD as Caffe's own solver has it, with a tenth of the rate after 8 of 10 epochs."""
     found = cifar_pairs(profile)
     if profile == "reduced":
         common: dict[str, Any] = {"updates": 5000, "every": 250, "evaluate": {"train_examples": 5000}}
