@@ -14,8 +14,8 @@ stage, the benchmark document, ``runs.zip`` and, with the checkpoints of runs un
 
 ``--claims`` spends the budget on claims alone, at the papers' sizes. It times pieces of the runs on this card, prints
 what the budget should decide, computes the first seed of everything and then the other seeds, as many runs side by
-side as the card's memory holds, eight at most (sharing it by NVIDIA's MPS where that can be started), and prints what became of the
-promise.
+side as the card's memory holds, eight at most (sharing it by NVIDIA's MPS where that can be started), and prints what
+became of the promise.
 
 Exit 0 when every stage succeeded or only ran out of time, 1 otherwise, 2 without CUDA.
 """
