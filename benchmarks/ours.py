@@ -18,8 +18,7 @@ from benchmarks.workloads import SENTENCE, WORDS, Workload
 from paper_figures.inverse_law.experiments.search import SteppedSgd
 from paper_figures.rudra.settings import cifar_server
 from suite.communication.collectives import in_process as rows_here
-from suite.data.order import FixedCycle, WithReplacement
-from suite.data.word_batches import WordOrder
+from suite.data.order import FixedCycle, WithReplacement, WordOrder
 from suite.experiment import Context
 from suite.parameter_server.training import ServerRun
 from suite.runner.autotune import measure_training

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from paper_figures.matex_agd.costs import DELAYED
-from paper_figures.matex_agd.exchanges import LAYER_WISE, SPEEDS
+from paper_figures.matex_agd.exchanges import DELAYED, LAYER_WISE, SPEEDS
 from suite.claims.intervals import log_interval
 from suite.lazy import Axes, pd, sns
 from suite.report.style import INK, PALETTE

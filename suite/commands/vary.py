@@ -9,7 +9,7 @@ from pathlib import Path
 
 from suite.claims.estimate import Estimate
 from suite.claims.judge import Claim
-from suite.commands.check_table import console, sheet
+from suite.commands.check import console, sheet
 from suite.commands.plan import first_seeds
 from suite.commands.run import run_artifacts
 from suite.commands.submit import Request, submit_artifacts

@@ -14,8 +14,7 @@ from suite.communication.group import Group
 from suite.optim.core import Core
 from suite.optim.files import newest_checkpoint, pack, unpack, write_checkpoint
 from suite.optim.module import Buffers
-from suite.optim.solver import Grouped
-from suite.optim.torch_solver import Wrapped
+from suite.optim.solver import Grouped, Wrapped
 from suite.optim.vector import Loss, Vector
 from suite.training.checkpoint import flatten, rebuild
 

@@ -13,7 +13,7 @@ from suite.claims.board import EMPIRICAL, NOTHING, WORDS, Board, apart, board, c
 from suite.claims.estimate import Estimate
 from suite.claims.judge import VERDICTS, Verdict
 from suite.papers.catalogue import paper, published
-from suite.papers.verdicts import judge_artifacts
+from suite.papers.measurement import judge_artifacts
 from suite.report import speed
 from suite.report.answers import Answer, answers, beside_claims
 from suite.report.findings import board_of_papers, contradictions, every_id, findings, findings_told

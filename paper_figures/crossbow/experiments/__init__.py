@@ -58,10 +58,10 @@ EXPERIMENTS = {
         lazily("paper_figures.crossbow.experiments.algebra:algebra"), lambda spec: 3.0, clock="none"
     ),
     "crossbow/tasks": Experiment(
-        lazily("paper_figures.crossbow.experiments.tasks:tasks"), lambda spec: 1.0, timed=True, clock="virtual"
+        lazily("paper_figures.crossbow.experiments.engine:tasks"), lambda spec: 1.0, timed=True, clock="virtual"
     ),
     "crossbow/tuner": Experiment(
-        lazily("paper_figures.crossbow.experiments.tuner:tuner"), lambda spec: 0.3, clock="none"
+        lazily("paper_figures.crossbow.experiments.throughput:tuner"), lambda spec: 0.3, clock="none"
     ),
     "crossbow/sizes": Experiment(
         lazily("paper_figures.crossbow.experiments.sizes:sizes"), lambda spec: 1.0, clock="none", arithmetic=True

@@ -127,7 +127,7 @@ EXPERIMENTS = {
         TRAIN.measure,
     ),
     "inverse_law/noise": Experiment(
-        lazily("paper_figures.inverse_law.experiments.noise:gradient_noise"), lambda spec: 3.0, clock="none"
+        lazily("paper_figures.inverse_law.experiments.sweep:gradient_noise"), lambda spec: 3.0, clock="none"
     ),
     "inverse_law/phrases": Experiment(
         lazily("paper_figures.inverse_law.experiments.translate:phrases"), phrases_seconds, translate_data

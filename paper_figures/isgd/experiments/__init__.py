@@ -36,13 +36,13 @@ def untimed(body: str, seconds: float) -> Experiment:
 
 EXPERIMENTS = {
     "isgd/trace": untimed("trace:trace", 0.7),
-    "isgd/subproblem": untimed("subproblem:subproblem", 0.7),
-    "isgd/parts": untimed("parallel:parts", 0.1),
+    "isgd/subproblem": untimed("trace:subproblem", 0.7),
+    "isgd/parts": untimed("times:parts", 0.1),
     "isgd/variance": untimed("noise:variance", 6.0),
     "isgd/bound": untimed("noise:bound", 4.0),
     "isgd/latency": Experiment(lazily(f"{HERE}.times:latency"), latency_seconds, timed=True),
     "isgd/update-times": Experiment(lazily(f"{HERE}.times:update_times"), latency_seconds, timed=True),
-    "isgd/occupancy": Experiment(lazily(f"{HERE}.parallel:occupancy"), occupancy_seconds, timed=True, clock="asleep"),
+    "isgd/occupancy": Experiment(lazily(f"{HERE}.times:occupancy"), occupancy_seconds, timed=True, clock="asleep"),
     "isgd/imagenet": Experiment(
         lazily(f"{HERE}.imagenet:imagenet"),
         imagenet_seconds,

@@ -53,7 +53,7 @@ EXPERIMENTS = {
         pilot=training_cost.TRAIN.pilot,
     ),
     "rudra/protocol": Experiment(
-        lazily("paper_figures.rudra.experiments.protocol:run"), _protocol_seconds, clock="virtual", arithmetic=True
+        lazily("paper_figures.rudra.experiments.times:run"), _protocol_seconds, clock="virtual", arithmetic=True
     ),
     "rudra/cifar-times": Experiment(
         lazily("paper_figures.rudra.experiments.times:cifar_times"), lambda spec: 4.0, clock="virtual"
