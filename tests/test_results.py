@@ -10,7 +10,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from suite.claims.families import corrected
+from suite.claims.board import corrected_verdicts
 from suite.claims.judge import TEST
 from suite.commands.reproduce import committed_verdicts
 from suite.papers.catalogue import PAPERS, entries, homes, paper, papers_of, published
@@ -41,7 +41,7 @@ def judged():
     for name in PAPERS:
         artifacts = {claim.artifact for claim in published(name)}
         alone = verdicts(paper(name), source, artifacts=artifacts)
-        found += corrected(alone, read(PAPERS[name].home).families)
+        found += corrected_verdicts(alone, read(PAPERS[name].home).families)
     return found, source
 
 

@@ -14,12 +14,14 @@ from collections.abc import Callable
 from functools import partial
 
 from paper_figures.matex_agd import exchanges
-from paper_figures.matex_agd.drawing import APPROACHES, draw_bars, draw_link
 from paper_figures.matex_agd.exchanges import (
     ALEXNET,
+    APPROACHES,
     CASES,
     GOOGLENET,
     LAYERS,
+    draw_bars,
+    draw_link,
     host_runs,
     hosts_table,
     link_runs,

@@ -169,8 +169,8 @@ def drawn_table(
     artifact: Artifact, evidence: Mapping[str, Evidence], figure: Figure, changes: Mapping[str, Mapping[str, Any]]
 ) -> pd.DataFrame:
     """What is drawn of each label, long, with a column for every changed setting; its value, or nothing."""
-    parts = []
-    for (label, each), part in zip(evidence.items(), figure.subfigs, strict=False):
+    parts, drawings = [], list[Any](figure.subfigs)
+    for (label, each), part in zip(evidence.items(), drawings, strict=False):
         shown = artifact.frame(each) if artifact.frame else plotted(part)
         parts.append(shown.assign(setting=label, **changes.get(label, {})))
     return pd.concat(parts, ignore_index=True)

@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from suite.claims.board import correctable, corrected_verdicts
 from suite.claims.estimate import Estimate
-from suite.claims.families import correctable, corrected
 from suite.claims.judge import PROFILES, Claim, ClaimError, Verdict, judge, not_run
 from suite.experiment import Experiment
 from suite.papers import catalogue
@@ -191,7 +191,7 @@ def judge_artifacts(paper: Paper, artifacts: Iterable[str], profile: str | None,
     if any(map(correctable, found)):
         around = verdicts(paper, source, profile=profile, artifacts=related(paper, wanted, source.ids()))
     since = read(PAPERS[paper.name].home).families
-    return corrected([*found, *around], since)[: len(found)]
+    return corrected_verdicts([*found, *around], since)[: len(found)]
 
 
 def related(paper: Paper, artifacts: Iterable[str], stored: Collection[str]) -> list[str]:

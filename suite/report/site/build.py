@@ -25,13 +25,13 @@ from suite.papers.catalogue import paper, published, select
 from suite.papers.measurement import judge_artifacts
 from suite.report.answers import Answer, AnswerError, Told, answers, beside_claims
 from suite.report.drawing import image
-from suite.report.provenance import departures
 from suite.report.readme import first_told
 from suite.report.site.exhibit import files, module_of, text_of
 from suite.report.site.page_cache import Folder, digest_of, key_of, read_once, seals, state
 from suite.report.site.render import ASSETS, HERE, render
 from suite.report.speed import COLUMNS
 from suite.report.speed_figures import measured_speed
+from suite.report.verdict_details import departure_ledgers
 from suite.runner.gc_tuning import search_rarely
 from suite.runs.archive import Runs
 from suite.runs.environment import ROOT, revision
@@ -275,7 +275,7 @@ def _shared(sections: list[Section], about: dict[str, Any], speed: bool, source:
         speed=speed,
         revision=about,
     )
-    made["about.html"] = render("about.html.j2", ledgers=departures(ROOT / "reference_impls"))
+    made["about.html"] = render("about.html.j2", ledgers=departure_ledgers(ROOT / "reference_impls"))
     for section in sections:
         made[f"{section.paper.name}.html"] = render("paper.html.j2", section=section)
     written: dict[str, list[Row]] = {}
