@@ -35,7 +35,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.plain import DECAY, MOMENTUM, RATE, example_count, random_sentences
-from benchmarks.workloads import SENTENCE, WORDS, Workload
+from benchmarks.workloads import SENTENCE, TRANSLATION, WORDS, Workload
 from paper_figures.inverse_law.experiments.search import SteppedSgd
 from paper_figures.rudra.settings import cifar_server
 from suite.communication.collectives import in_process as rows_here
@@ -57,7 +57,6 @@ from suite.training.translation import Corpus, LanguageSide, TeacherForced, Tran
 
 FLOAT = 4  # bytes
 VECTORS = 6  # parameters, gradients, velocity: read and written
-TRANSLATION = {"vocabulary": 16_000, "embedding": 512, "hidden": 512}  # inverse_law's paper profile
 
 
 class Product(NamedTuple):

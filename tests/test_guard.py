@@ -164,8 +164,8 @@ def test_an_hour_of_claims_says_what_it_promises_and_leaves_what_the_next_one_ne
 
 def test_a_file_of_runs_under_way_leads_nowhere_else(tmp_path):
     for name in (f"{'ab' * 10}/../evil", f"{'ab' * 10}/x/../../evil", "evil/x/y", f"{'ab' * 10}/y"):
-        with zipfile.ZipFile(tmp_path / "bad.zip", "w") as archive:
-            archive.writestr(name, b"")
+        with zipfile.ZipFile(tmp_path / "bad.zip", "w") as bad:
+            bad.writestr(name, b"")
         with pytest.raises(DamagedRun, match="is not a file of a run under way"):
             archive.take(tmp_path / "bad.zip", tmp_path / "store")
     (tmp_path / "bad.zip").write_bytes(b"no zip")

@@ -247,7 +247,7 @@ def test_a_budget_that_ends_while_the_execution_is_measured_leaves_nothing_begun
 def test_other_code_does_not_continue_a_checkpoint(around: RunnerConfig, reference, monkeypatch):
     spec, expected = reference
     folder = interrupted(around, spec)
-    monkeypatch.setattr(environment, "digest", lambda: "another")
+    monkeypatch.setattr(environment, "code_digest", lambda: "another")
     seen = []
     report = execute(spec, experiment, RunnerConfig(around.store, deadline=time.monotonic() + 60), seen.append)
     assert report.state == "stored"

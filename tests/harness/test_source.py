@@ -14,7 +14,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("suite/training/loop.py", "suite/training/native.h", "suite/report/page.py", "suite/report/page.j2"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("before")
-    monkeypatch.setattr(environment, "PACKAGES", {"suite": tmp_path})
+    monkeypatch.setattr(environment, "CODE_PACKAGES", {"suite": tmp_path})
     environment._code_digest.cache_clear()
     yield tmp_path
     environment._code_digest.cache_clear()
