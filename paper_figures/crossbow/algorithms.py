@@ -9,6 +9,7 @@ from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import (
     THROUGHPUT,
     accuracies,
+    accuracy_table,
     epochs,
     late_arrival,
     on_device,
@@ -20,8 +21,8 @@ from paper_figures.crossbow.readings import (
     steps,
     stored,
     told,
+    whole,
 )
-from paper_figures.crossbow.tables import accuracy_table, whole
 from suite.claims.intervals import Interval
 from suite.lazy import Figure, np, pd
 from suite.papers.artifact import Groups, Missing
