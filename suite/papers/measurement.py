@@ -15,7 +15,7 @@ from suite.claims.judge import PROFILES, Claim, ClaimError, Verdict, judge, not_
 from suite.experiment import Experiment
 from suite.papers import catalogue
 from suite.papers.artifact import Artifact, Evidence, Missing, Paper, few_seeds
-from suite.papers.catalogue import PAPERS, entries, experiment, published
+from suite.papers.catalogue import entries, experiment, published
 from suite.papers.grades import Grade, Rests, grade, read_of
 from suite.papers.panel import Panel
 from suite.papers.register import DECIDING, UNREGISTERED, Standing, read, standing, under
@@ -129,7 +129,8 @@ def measure_evidence(artifact: Artifact, evidence: Evidence, claimed: bool | Non
 def _asked(artifact: str) -> set[str]:
     """The quantities of an artifact that entries of its paper ask for; none of a paper that is not here."""
     paper = artifact.partition("/")[0]
-    return {claim.quantity for claim in entries(paper) if claim.artifact == artifact} if paper in PAPERS else set()
+    claims = entries(paper) if paper in catalogue.PAPERS else ()
+    return {claim.quantity for claim in claims if claim.artifact == artifact}
 
 
 def is_timed(name: str) -> bool:
@@ -202,7 +203,7 @@ def judge_artifacts(paper: Paper, artifacts: Iterable[str], profile: str | None,
     around = []
     if any(map(correctable, found)):
         around = verdicts(paper, source, profile=profile, artifacts=related(paper, wanted, source.ids()))
-    since = read(PAPERS[paper.name].home).families
+    since = read(catalogue.PAPERS[paper.name].home).families
     return corrected_verdicts([*found, *around], since)[: len(found)]
 
 
@@ -237,8 +238,8 @@ def scales(panel: Panel, evidence: Evidence, measurement: Measurement, drawn: It
     paper = panel.id.partition("/")[0]
     experiments = experiments_of(catalogue.paper(paper))
     asked = {spec.id for specs in evidence.groups.values() for spec in specs}
-    claimed = {c.quantity for c in entries(paper) if c.artifact == panel.id}
-    judged = {read.spec.id for name in claimed & set(measurement.rests) for read in measurement.rests[name].runs}
+    claimed = _asked(panel.id) & set(measurement.rests)
+    judged = {read.spec.id for name in claimed for read in measurement.rests[name].runs}
     frame = panel.read(evidence)
     alone = sorted(((asked.intersection(drawn) or asked) - judged).intersection(frame.stored))
     return {grade(f"{panel.id}/drawing", Rests((read_of(frame.stored[run]),)), experiments).rests_on for run in alone}
