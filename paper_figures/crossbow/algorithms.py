@@ -9,6 +9,7 @@ from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import (
     THROUGHPUT,
     accuracies,
+    accuracy_table,
     epochs,
     late_arrival,
     on_device,
@@ -19,8 +20,8 @@ from paper_figures.crossbow.readings import (
     spread,
     steps,
     told,
+    whole,
 )
-from paper_figures.crossbow.tables import accuracy_table, whole
 from suite.claims.intervals import Interval
 from suite.lazy import Figure, np, pd
 from suite.papers.artifact import Groups, Missing

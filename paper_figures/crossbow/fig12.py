@@ -8,6 +8,7 @@ from statistics import median
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import (
     THROUGHPUT,
+    arrival_table,
     common_target,
     described,
     epochs,
@@ -15,8 +16,9 @@ from paper_figures.crossbow.readings import (
     of_gpu,
     on_gpu,
     spread,
+    throughput_table,
+    timed_table,
 )
-from paper_figures.crossbow.tables import arrival_table, throughput_table, timed_table
 from suite.claims.intervals import Interval
 from suite.lazy import Figure, pd
 from suite.papers.artifact import Missing

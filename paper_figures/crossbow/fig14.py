@@ -9,14 +9,17 @@ from typing import Any
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import (
     THROUGHPUT,
+    arrival_table,
     common_target,
     epochs,
+    every_iteration,
     fastest,
     of_gpu,
     on_device,
     only,
+    throughput_table,
+    whole,
 )
-from paper_figures.crossbow.tables import arrival_table, every_iteration, throughput_table, whole
 from suite.lazy import Figure, pd, sns
 from suite.papers.artifact import Groups, Missing
 from suite.papers.catalogue import printed_value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paper_figures.crossbow import settings
-from paper_figures.crossbow.tables import network, of_experiment
+from paper_figures.crossbow.readings import network, of_experiment
 from suite.lazy import Figure
 from suite.papers.panel import Frame, Panel
 from suite.report.style import LINES

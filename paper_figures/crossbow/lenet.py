@@ -11,8 +11,7 @@ from __future__ import annotations
 from functools import partial
 
 from paper_figures.crossbow import plots, settings
-from paper_figures.crossbow.readings import accuracies, late_arrival
-from paper_figures.crossbow.tables import arrival_table, titled
+from paper_figures.crossbow.readings import accuracies, arrival_table, late_arrival, titled
 from suite.claims.intervals import Interval, paired_difference, paired_ratio
 from suite.lazy import Figure, pd
 from suite.papers.panel import Frame, Panel, Quantity

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import ours, parts
 from benchmarks.workloads import Workload, named
-from suite.training.fused_step import InPlace
+from suite.training.optimizers import InPlace
 from suite.training.problem import Classification
 
 LOOP = {"path": "looped", "channels_last": True, "onednn": True, "width": 1, "precision": "float32", "device": "cpu"}

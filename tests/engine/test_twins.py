@@ -13,12 +13,11 @@ from suite.models import names
 from suite.models.table import counts
 from suite.runner.packing import Seats
 from suite.training.flat import FlatModule
-from suite.training.gradients.batching import GradientWork, compute_gradients, join_batches
+from suite.training.gradients.backend import GradientWork, compute_gradients, join_batches
 from suite.training.gradients.cuda_graph import Captured
-from suite.training.gradients.looped import AutogradGradients, Functional
+from suite.training.gradients.looped import AutogradGradients, Functional, Vectorised
 from suite.training.gradients.native import Native
 from suite.training.gradients.paths import backend, refusals
-from suite.training.gradients.vectorised import Vectorised
 from suite.training.numerics import Numerics
 from suite.training.problem import Classification, QuadraticProblem
 

@@ -11,13 +11,12 @@ import pytest
 import toy
 
 from suite.claims.estimate import exact
-from suite.commands.check import held_twice, judge_selection
-from suite.commands.check_table import show
+from suite.commands.check import held_twice, judge_selection, show
 from suite.papers import measurement
 from suite.papers.grades import Rests
 from suite.papers.measurement import Measurement
 from suite.runs.archive import Archive, Layered, export
-from suite.runs.contest import implausible, relation, survey
+from suite.runs.comparison import implausible, relation, survey
 from suite.runs.store import CHECKSUMS, Outcome, Run, Store, encode, seal, verified
 from suite.spec import RunSpec
 

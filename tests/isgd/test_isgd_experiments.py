@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from paper_figures.isgd import settings
-from paper_figures.isgd.experiments.parallel import TreeOfProcesses
+from paper_figures.isgd.experiments.times import TreeOfProcesses
 from suite.communication.group import Group
 from suite.communication.launch import spawn
 from suite.papers.catalogue import paper

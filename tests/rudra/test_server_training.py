@@ -21,15 +21,13 @@ from suite.experiment import Context, OutOfTime
 from suite.parameter_server import training as server_training
 from suite.parameter_server.placement import simulation
 from suite.parameter_server.protocol import GammaDurations, Staleness, play
-from suite.parameter_server.training import train
-from suite.parameter_server.waves import Waves, jobs_of, wave_points, wave_turn
+from suite.parameter_server.training import Waves, jobs_of, train, wave_points, wave_turn
 from suite.spec import RunSpec, thaw
 from suite.training import loop
 from suite.training.build import SOLVERS, Setup, make_algorithm
-from suite.training.gradients.batching import compute_gradients
-from suite.training.gradients.looped import Functional
+from suite.training.gradients.backend import compute_gradients
+from suite.training.gradients.looped import Functional, Vectorised
 from suite.training.gradients.native import Native
-from suite.training.gradients.vectorised import Vectorised
 from suite.training.loop import train as train_plainly
 from suite.training.optimizers import CaffeSGD
 from suite.training.problem import QuadraticProblem

@@ -13,9 +13,8 @@ from suite.papers.measurement import besides, measurements
 from suite.papers.panel import Panel
 from suite.report.data import encoded, values
 from suite.report.drawing import DrawingError, drawing, naming, table_of, whole_and_panel
-from suite.report.provenance import runs_and_environments
 from suite.report.site.render import render
-from suite.report.verdict_details import function_of, reasons, runs_behind
+from suite.report.verdict_details import function_of, reasons, runs_and_environments, runs_behind
 from suite.runs.archive import Runs
 from suite.runs.store import UnusableRun
 
