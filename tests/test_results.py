@@ -85,7 +85,7 @@ def test_every_committed_grade_follows_from_the_stored_specifications(judged):
     for verdict in told:
         claim = verdict.claim
         artifact = paper(claim.paper).artifact(claim.artifact)
-        rests = measurements(artifact, source)[verdict.profile].rests[claim.quantity]
+        rests = measurements(artifact, source, claimed=True)[verdict.profile].rests[claim.quantity]
         assert set(verdict.measured.runs) <= {read.spec.id for read in rests.runs}, claim.id
         runs = [source.read(read.spec.id) for read in rests.runs]
         again = tuple(replace(read_of(run), spec=RunSpec.from_json(run.files["spec.json"].decode())) for run in runs)

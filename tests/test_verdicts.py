@@ -69,7 +69,7 @@ def found():
 def judged(paper, name="size", /, **measured):
     at = {profile: measured.get(profile, Measurement()) for profile in ("paper", "reduced", "smoke")}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(judging, "measurements", lambda *_: at)
+        patch.setattr(judging, "measurements", lambda *_, **__: at)
         made = verdicts(paper, Layered([]), artifacts=["fake/fig4"])
     return {verdict.claim.id.rpartition("/")[2]: verdict for verdict in made}[name]
 

@@ -16,7 +16,6 @@ from paper_figures.crossbow.readings import (
     of_gpu,
     on_gpu,
     spread,
-    stored,
     throughput_table,
     timed_table,
 )
@@ -81,7 +80,7 @@ def at_once(run: Run, learners: int) -> str:
     return f"{text}vectorised {together:.2f} times as fast as one after another"
 
 
-@A.quantity("throughput", [THROUGHPUT], note=lambda frame: at_once(stored(frame, THROUGHPUT)[0], 4))
+@A.quantity("throughput", [THROUGHPUT], note=lambda frame: at_once(frame.runs_of(THROUGHPUT)[0], 4))
 def of_four(frame: Frame) -> Interval:
     """With four learners."""
     return speed_up(of_gpu(frame), 4)

@@ -17,7 +17,6 @@ from paper_figures.crossbow.readings import (
     of_gpu,
     on_device,
     only,
-    stored,
     throughput_table,
     whole,
 )
@@ -54,7 +53,7 @@ ARTIFACTS = (A, B, C, D)
 
 
 def noted(frame: Frame) -> str:
-    (run,) = stored(frame, THROUGHPUT)
+    (run,) = frame.runs_of(THROUGHPUT)
     return f"{on_device(run)}; tuner {run.results['tuned_learners']}"
 
 

@@ -47,14 +47,9 @@ STAND_INS = {
 # ---------------------------------------------------------------- runs of a frame
 
 
-def stored(frame: Frame, group: str) -> list[Run]:
-    """The stored runs of a group, in the order of its seeds."""
-    return [frame.stored[run] for run in frame[group]["run"]]
-
-
 def only(frame: Frame, group: str) -> Run:
     """The only run of a group. Raises Missing where it is not stored."""
-    (run,) = stored(frame.needed([group]), group)
+    (run,) = frame.needed([group]).runs_of(group)
     return run
 
 
@@ -88,7 +83,7 @@ def result(group: str, *names: str) -> Quantity:
 
 def accuracies(frame: Frame, group: str) -> list[list[float]]:
     """Test accuracy (share correct) of every run of a group at the end of each of its epochs."""
-    tables = [run.curve("evaluations") for run in stored(frame, group)]
+    tables = [run.curve("evaluations") for run in frame.runs_of(group)]
     return [(1 - table["test_error"][table["update"] > 0]).tolist() for table in tables]
 
 
@@ -121,7 +116,7 @@ def common_target(frame: Frame, *groups: str, printed: float = settings.TARGET) 
 
 def stand_in(frame: Frame, group: str) -> str:
     """What was trained in the place of the paper's run, empty at the paper's scale."""
-    trained = stored(frame, group)[0].spec.settings
+    trained = frame.runs_of(group)[0].spec.settings
     if frame.profile == "paper" or trained["data"] == settings.MNIST:
         return ""
     return STAND_INS[trained["model"]["name"]]
@@ -250,7 +245,7 @@ def whole(frame: Frame) -> list[str]:
 
 def of_experiment(frame: Frame, name: str) -> list[str]:
     """The whole groups of an experiment. Raises Missing where there is none."""
-    found = [group for group in whole(frame) if stored(frame, group)[0].spec.experiment == name]
+    found = [group for group in whole(frame) if frame.runs_of(group)[0].spec.experiment == name]
     if not found:
         what = "training runs" if name == "train" else f"runs of {name}"
         raise Missing(f"lacks {what} at {frame.profile}")
@@ -269,7 +264,7 @@ def accuracy_table(frame: Frame) -> pd.DataFrame:
     """A row per group, seed and epoch: ``test`` and ``training`` accuracy (%), and what stands in."""
     parts = []
     for name in trained(frame):
-        for run in stored(frame, name):
+        for run in frame.runs_of(name):
             table = run.curve("evaluations")
             table = table[table["update"] > 0]
             rows = {"test": 100 * (1 - table["test_error"]), "training": 100 * (1 - table["train_error"])}
@@ -312,7 +307,7 @@ def arrival_table(frame: Frame, printed: float, speed: Mapping[str, float] | Non
         target = shown_target(frame, alike, printed)
         for name in alike:
             counts, curves = epochs(frame, name, target), accuracies(frame, name)
-            for run, count, curve in zip(stored(frame, name), counts, curves, strict=True):
+            for run, count, curve in zip(frame.runs_of(name), counts, curves, strict=True):
                 found = count if math.isfinite(count) else math.nan
                 about = {
                     "group": titled(run),
@@ -328,7 +323,7 @@ def arrival_table(frame: Frame, printed: float, speed: Mapping[str, float] | Non
 
 def timed_table(frame: Frame, printed: float) -> pd.DataFrame:
     """Arrivals on one device, with the throughput that was measured there for so many learners."""
-    speed = {name: 1 / seconds_ratio(frame, learners_of(stored(frame, name)[0])) for name in trained(frame)}
+    speed = {name: 1 / seconds_ratio(frame, learners_of(frame.runs_of(name)[0])) for name in trained(frame)}
     return arrival_table(frame, printed, speed)
 
 
@@ -344,7 +339,7 @@ def throughput_table(frame: Frame) -> pd.DataFrame:
     """
     rows: list[dict[str, Any]] = []
     for name in of_experiment(frame, "crossbow/throughput"):
-        (run,) = stored(frame, name)
+        (run,) = frame.runs_of(name)
         fixed = {"network": network(run), "device": "GPU" if on_gpu(run) else "CPU"}
         for k in run.spec.settings["learners"]:
             each = run.results[f"over_one_{k}"]

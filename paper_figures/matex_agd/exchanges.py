@@ -193,8 +193,11 @@ def lead(table: pd.DataFrame, behind: Sequence[str]) -> Interval:
 
     The mean and not the best: picking the best of several noisy methods would favour the side with more of them.
     """
-    logs = table.map(math.log)
-    return mean_interval((logs[list(behind)].mean(axis=1) - logs[list(DELAYED)].mean(axis=1)).tolist())
+
+    def logs(methods: Sequence[str]) -> list[float]:
+        return [sum(map(math.log, row)) / len(row) for row in table[list(methods)].to_numpy().tolist()]
+
+    return mean_interval([late - early for late, early in zip(logs(behind), logs(DELAYED), strict=True)])
 
 
 def over_layer_wise(frame: Frame, letter: str) -> Interval:

@@ -205,7 +205,7 @@ def show_unclaimed(selectors: Sequence[str], profile: str | None, source: Runs) 
             if artifact.id in claimed:
                 continue
             for each in [profile] if profile else reversed(PROFILES):
-                if quantities := measure(artifact, source, each).found:
+                if quantities := measure(artifact, source, each, claimed=False).found:
                     rows = sheet(f"{artifact.id} at {each}", "ours [95%]", "seeds")
                     rows.columns[1].no_wrap = True
                     for name, value in quantities.items():
@@ -221,7 +221,7 @@ def held_twice(selectors: Sequence[str], profile: str | None, source: Runs) -> S
     several = Survey()
     for _, artifacts in select(selectors):
         for artifact in artifacts:
-            for measurement in measurements(artifact, source, profile).values():
+            for measurement in measurements(artifact, source, profile, claimed=True).values():
                 several.add(measurement.survey)
     return several
 

@@ -15,7 +15,7 @@ from suite.claims.judge import PROFILES, Claim, ClaimError, Verdict, judge, not_
 from suite.experiment import Experiment
 from suite.papers import catalogue
 from suite.papers.artifact import Artifact, Evidence, Missing, Paper, few_seeds
-from suite.papers.catalogue import PAPERS, entries, experiment, published
+from suite.papers.catalogue import entries, experiment, published
 from suite.papers.grades import Grade, Rests, grade, read_of
 from suite.papers.panel import Panel
 from suite.papers.register import DECIDING, UNREGISTERED, Standing, read, standing, under
@@ -39,29 +39,33 @@ class Measurement:
     few_seeds: dict[str, Estimate] = field(default_factory=dict)  # from the stored seeds where others are missing
 
 
-def measurements(artifact: Artifact, source: Runs, profile: str | None = None) -> dict[str, Measurement]:
+def measurements(
+    artifact: Artifact, source: Runs, profile: str | None = None, *, claimed: bool | None = None
+) -> dict[str, Measurement]:
     """What an artifact's runs say at this profile, or at each, the largest first.
 
-    Profiles that ask for the same runs say the same, as the largest of them does.
+    Profiles that ask for the same runs say the same, as the largest of them does. ``claimed`` is as in ``measure``.
     """
     found: dict[str, Measurement] = {}
     for name in (profile,) if profile else reversed(PROFILES):
         same = next((other for other in found if artifact.runs(other) == artifact.runs(name)), None)
-        found[name] = found[same] if same else measure(artifact, source, name)
+        found[name] = found[same] if same else measure(artifact, source, name, claimed)
     return found
 
 
-def measure(artifact: Artifact, source: Runs, profile: str) -> Measurement:
-    """All quantities of an artifact that its stored runs at a profile can answer for.
+def measure(artifact: Artifact, source: Runs, profile: str, claimed: bool | None = None) -> Measurement:
+    """The quantities of an artifact that its stored runs at a profile can answer for.
 
     Quantities that lack seeds are measured on those that are stored too, to be shown: they decide nothing. The same
     runs are measured once in a process.
+
+    ``claimed``: those alone that entries of its paper ask for, or those alone that none asks for; None: both.
     """
     contents = _contents(artifact, source, profile)
-    key = id(artifact), profile, contents
+    key = id(artifact), profile, claimed, contents
     if key in _MEASURED:
         return _MEASURED[key][1]
-    result = _measure(artifact, source, profile)
+    result = _measure(artifact, source, profile, claimed)
     if contents is not None and not result.damaged:  # what could not be read may be read the next time
         _MEASURED[key] = artifact, result
     return result
@@ -79,11 +83,11 @@ def _contents(artifact: Artifact, source: Runs, profile: str) -> tuple[Any, ...]
     return tuple((each[0].id, *(run.files.get(CHECKSUMS) for run in each)) for each in runs)
 
 
-def _measure(artifact: Artifact, source: Runs, profile: str) -> Measurement:
+def _measure(artifact: Artifact, source: Runs, profile: str, claimed: bool | None) -> Measurement:
     groups = artifact.runs(profile)
-    result = measure_evidence(artifact, Evidence(source, groups, profile))
+    result = measure_evidence(artifact, Evidence(source, groups, profile), claimed)
     if result.missing and (few := few_seeds(groups, source.ids())):
-        part = measure_evidence(artifact, Evidence(source, few.groups, profile))
+        part = measure_evidence(artifact, Evidence(source, few.groups, profile), claimed)
         result.damaged += part.damaged
         for name, value in part.found.items():
             if name not in result.found:
@@ -92,16 +96,18 @@ def _measure(artifact: Artifact, source: Runs, profile: str) -> Measurement:
     return result
 
 
-def measure_evidence(artifact: Artifact, evidence: Evidence) -> Measurement:
-    """All quantities of an artifact that its evidence can answer for.
+def measure_evidence(artifact: Artifact, evidence: Evidence, claimed: bool | None = None) -> Measurement:
+    """The quantities of an artifact that its evidence can answer for; ``claimed`` is as in ``measure``.
 
     What goes wrong in one quantity (a run that fails to verify, a result that is not there) is told in ``damaged``,
     and hinders neither the other quantities nor the other artifacts.
     """
     result = Measurement()
     if isinstance(artifact, Panel):
-        frame = artifact.read(evidence)
+        frame, asked = artifact.read(evidence), _asked(artifact.id)
         for name, quantity in {**artifact.quantities, **artifact.more(frame)}.items():
+            if claimed is not None and claimed != (name in asked):
+                continue
             try:
                 part = quantity.needs(frame)
                 value = quantity.measured(part)
@@ -113,11 +119,18 @@ def measure_evidence(artifact: Artifact, evidence: Evidence) -> Measurement:
                 why = f"{artifact.id}/{name} could not be measured at {evidence.profile}: {type(error).__name__}"
                 result.damaged.append(f"{why}: {error}")
             else:
-                runs = [part.stored[run] for run in dict.fromkeys(part.runs["run"]) if run]
+                runs = [part.stored[run] for run in dict.fromkeys(part.ids) if run]
                 result.found[name] = value
                 result.rests[name] = Rests(tuple(read_of(run, quantity.results) for run in runs))
     result.survey = survey(evidence.versions, is_timed, is_arithmetic)
     return result
+
+
+def _asked(artifact: str) -> set[str]:
+    """The quantities of an artifact that entries of its paper ask for; none of a paper that is not here."""
+    paper = artifact.partition("/")[0]
+    claims = entries(paper) if paper in catalogue.PAPERS else ()
+    return {claim.quantity for claim in claims if claim.artifact == artifact}
 
 
 def is_timed(name: str) -> bool:
@@ -175,7 +188,7 @@ def verdicts(
             result.append(not_run(claim, "no experiment measures this artifact yet"))
             continue
         if artifact.id not in at:
-            at[artifact.id] = measurements(artifact, source, profile)
+            at[artifact.id] = measurements(artifact, source, profile, claimed=True)
         result.append(_verdict(claim, artifact, at[artifact.id], experiments, stored))
     return result
 
@@ -190,7 +203,7 @@ def judge_artifacts(paper: Paper, artifacts: Iterable[str], profile: str | None,
     around = []
     if any(map(correctable, found)):
         around = verdicts(paper, source, profile=profile, artifacts=related(paper, wanted, source.ids()))
-    since = read(PAPERS[paper.name].home).families
+    since = read(catalogue.PAPERS[paper.name].home).families
     return corrected_verdicts([*found, *around], since)[: len(found)]
 
 
@@ -225,8 +238,8 @@ def scales(panel: Panel, evidence: Evidence, measurement: Measurement, drawn: It
     paper = panel.id.partition("/")[0]
     experiments = experiments_of(catalogue.paper(paper))
     asked = {spec.id for specs in evidence.groups.values() for spec in specs}
-    claimed = {c.quantity for c in entries(paper) if c.artifact == panel.id}
-    judged = {read.spec.id for name in claimed & set(measurement.rests) for read in measurement.rests[name].runs}
+    claimed = _asked(panel.id) & set(measurement.rests)
+    judged = {read.spec.id for name in claimed for read in measurement.rests[name].runs}
     frame = panel.read(evidence)
     alone = sorted(((asked.intersection(drawn) or asked) - judged).intersection(frame.stored))
     return {grade(f"{panel.id}/drawing", Rests((read_of(frame.stored[run]),)), experiments).rests_on for run in alone}

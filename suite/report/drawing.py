@@ -115,7 +115,7 @@ def _drawn(artifact: Artifact, source: Runs, profile: str, few: FewSeeds | None 
     assert artifact.draw is not None
     figure = filled(artifact, partial(artifact.draw, evidence))
     runs = tuple(sorted(evidence.read))
-    measurement = measure_evidence(artifact, evidence) if few else measure(artifact, source, profile)
+    measurement = measure_evidence(artifact, evidence) if few else measure(artifact, source, profile, claimed=True)
     rests_on = _rests_on(artifact, evidence, measurement, runs)
     at = profile if any(groups.values()) else ""
     return stamped(Drawing(artifact, figure, at, rests_on, runs, groups, str(few or "")))

@@ -56,7 +56,7 @@ def files(
         drawn=drawn,
         undrawn=undrawn,
         command=command(artifact, drawn.profile if drawn and drawn.profile else _profile(artifact, used)),
-        besides=besides(name, measurements(artifact, source)) if artifact else [],
+        besides=besides(name, measurements(artifact, source, claimed=False)) if artifact else [],
         reasons=reasons,
         runs_behind=lambda verdict: runs_behind(verdict, artifact, source) if artifact else (),
         table=f"{name}.csv" in made,
