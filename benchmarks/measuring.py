@@ -1,6 +1,6 @@
 """From a workload to its entry in the document: build its sides, leave hopeless ones out, let the rest take turns.
 
-Sides that take turns, timed so that a slow spell of the machine falls on all of them alike.
+Sides take turns, so that a slow spell of the machine falls on all of them alike.
 
 One *round* makes the same number of updates on every side, each round beginning with another side. Samples at the
 same index come from the same round. On CUDA the device is waited for before and after each sample.

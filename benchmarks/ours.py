@@ -1,6 +1,6 @@
-"""The suite's side of a workload: its own sessions, executed as it chooses by measurement, without evaluations.
+"""The suite's side of a workload: its sessions, executed as it chooses by measurement, unevaluated; its floors.
 
-What an update must at least do: floating-point operations counted, bytes bounded from below. Nothing is computed.
+A floor is what an update must at least do: operations counted, bytes bounded from below. Nothing is computed.
 
 The network runs once forward and backward on the meta device. FLOPs are those of convolutions and matrix products
 as ``torch.utils.flop_counter`` counts them, 2 for a multiply-add, forward and backward; the optimiser's few
@@ -12,8 +12,8 @@ cannot be avoided when gradient and update are separate steps:
 
 Weights are in fact read three times and intermediate results move besides, so a real update moves more.
 
-The same pass names the matrix products that do these operations (a convolution's are those of its unfolded maps) and
-counts the framework's calls: executed layer by layer, a gradient takes as long as so many calls on nothing.
+The same pass names the matrix products that do these operations (a convolution's are those of its unfolded maps)
+and counts the framework's calls: executed layer by layer, a gradient takes as long as so many calls on nothing.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["Axes", "Figure", "np", "pd", "sns"]
+__all__ = ["Axes", "Figure", "np", "pd", "scipy", "sns"]
 
 
 class Lazy(ModuleType):
@@ -25,9 +25,10 @@ class Lazy(ModuleType):
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
+    import scipy
     import seaborn as sns
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 else:
-    np, pd, sns = map(Lazy, ("numpy", "pandas", "seaborn"))
+    np, pd, scipy, sns = map(Lazy, ("numpy", "pandas", "scipy", "seaborn"))
     Axes = Figure = Any

@@ -1,14 +1,14 @@
 """How quantities are read from a frame: named results, epochs to accuracy, and methods compared seed by seed.
 
 **The accuracy at which runs are compared** is printed at the paper's scale, below it the top of a ladder they all
-reach. Stand-ins end at accuracies of their own, so the printed 80 and 88% mean nothing to them. Runs are compared at
-the highest rung of ``LADDER`` that every run of the comparison reaches, by the paper's metric (median of the last
-five epochs). The rule asks how far all got and not who got there first, so it favours none of them.
+reach. Stand-ins end at accuracies of their own, so the printed 80 and 88% mean nothing to them. Runs are compared
+at the highest rung of ``LADDER`` that every run of the comparison reaches, by the paper's metric (median of the
+last five epochs). The rule asks how far all got and not who got there first, so it favours none of them.
 
 It replaces targets set by hand and moved "where they separate the methods", once pilots had been seen: from 90 to
 97% for the digits, and from 90 to 85% for LeNet, of which 16 learners passed 85% at epoch 8 of a pilot. The ladder
-was written down before ResNet-32's runs and most of LeNet's existed; LeNet's numbers of epochs are still those cut to
-the pilot.
+was written down before ResNet-32's runs and most of LeNet's existed; LeNet's numbers of epochs are still those cut
+to the pilot.
 
 **What stands in.** Below the ``paper`` profile another network, or the first epochs on a part of the images, stands
 in for ResNet-32's training; the figure's claims are decided at ``paper`` alone.
@@ -17,7 +17,7 @@ in for ResNet-32's training; the figure's claims are decided at ``paper`` alone.
 ``crossbow/throughput`` measured side by side, so no clock time of one run is held against another's. Times measured
 on a CPU are no evidence about a GPU and decide nothing.
 
-What the drawings show, as tidy frames: accuracy by epoch, arrival at a target, throughput.
+**Drawings** show tidy frames: accuracy by epoch, arrival at a target, throughput.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Figs. 1 and 4 to 8: diagrams of the algorithm and of the system, and beneath them what runs of the same found.
-
-Figs. 1, 4 and 6 as diagrams: boxes and arrows, and beneath them what a run of the same found.
-"""
+"""Figs. 1 and 4 to 8: diagrams of the algorithm and of the system, and beneath them what runs of the same found."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from paper_figures.inverse_law.settings import ROWS, Row
 from suite.batch_size.law import FitError, InverseLawFit, Updates, fit_inverse_law
 from suite.claims.intervals import LEVEL, Interval, jackknife_variance, quantile
-from suite.lazy import np
+from suite.lazy import np, scipy
 from suite.papers.artifact import Missing
 from suite.papers.panel import Frame, Panel, Quantity
 
@@ -83,9 +83,6 @@ def _joint_exponent(curves: tuple[tuple[tuple[Updates, ...], ...], ...]) -> Inte
 
 def _other_end(families: Sequence[Sequence[Family]], whole: float) -> float:
     """Where the profile of squares crosses its F bound on the way from an end of the range; infinite if nowhere."""
-    from scipy import optimize
-    from scipy.special import fdtri
-
     points = sum(len(family.batch) for curve in families for family in curve)
     spare = points - 1 - 2 * sum(map(len, families))
     nowhere = -math.inf if whole > 1 else math.inf
@@ -93,7 +90,7 @@ def _other_end(families: Sequence[Sequence[Family]], whole: float) -> float:
         return nowhere
     alike = max(map(len, families))  # thresholds of a curve, as if all of them said the same
     least = _least_squares(families, (whole,), fixed=True).cost
-    bound = least * (1 + alike * float(fdtri(1, spare, 1 - LEVEL)) / spare)
+    bound = least * (1 + alike * float(scipy.special.fdtri(1, spare, 1 - LEVEL)) / spare)
 
     def excess(logarithm: float) -> float:
         return _least_squares(families, (math.exp(logarithm),), fixed=True).cost - bound
@@ -101,7 +98,7 @@ def _other_end(families: Sequence[Sequence[Family]], whole: float) -> float:
     start, far = math.log(whole), math.log(RANGE[0] if whole > 1 else RANGE[1])
     if excess(far) <= 0:
         return nowhere
-    return math.exp(float(optimize.brentq(excess, start, far, xtol=1e-3)))
+    return math.exp(float(scipy.optimize.brentq(excess, start, far, xtol=1e-3)))
 
 
 def _jackknife(families: Sequence[Sequence[Family]], count: int, whole: float) -> float:
@@ -139,8 +136,6 @@ def _fitted(curves: Sequence[Sequence[Family]], start: float | None) -> tuple[fl
 
 def _least_squares(curves: Sequence[Sequence[Family]], starts: Sequence[float], *, fixed: bool = False) -> Any:
     """The best fit from these exponents, all families at once; ``fixed`` leaves the exponent where it starts."""
-    from scipy.optimize import least_squares
-
     families = [family for curve in curves for family in curve]
     means = [family.logs.mean(1) for family in families]
     floors = [float(mean.min()) for mean in means]
@@ -168,7 +163,9 @@ def _least_squares(curves: Sequence[Sequence[Family]], starts: Sequence[float], 
     bounds[0][0], bounds[1][0] = math.log(RANGE[0]), math.log(RANGE[1])
     if fixed:
         bounds[0][0], bounds[1][0] = math.log(starts[0]) - 1e-6, math.log(starts[0]) + 1e-6
-    return min((least_squares(residuals, begin(p), bounds=bounds) for p in starts), key=lambda fit: fit.cost)
+    return min(
+        (scipy.optimize.least_squares(residuals, begin(p), bounds=bounds) for p in starts), key=lambda fit: fit.cost
+    )
 
 
 def power(found: Interval, tolerance: float) -> float:
@@ -193,15 +190,13 @@ def lack_of_fit_power(laws: Sequence[InverseLawFit], level: float) -> float:
 
 def _found(law: InverseLawFit, exponent: float, level: float) -> float:
     """Power of one F test: its noncentrality is the misfit of the best inverse law to the truth."""
-    from scipy.special import fdtri, ncfdtr
-
     truth = [Updates(batch, (law.floor + law.sensitivity * batch**-exponent,)) for batch in law.batches]
     nearest = fit_inverse_law(truth)
     misfit = math.fsum(math.log(u.seen[0] / nearest.predict(u.batch)) ** 2 for u in truth if u.seen[0])
     spare, runs = len(law.batches) - 2, law.runs / len(law.batches)
     repeats = law.degrees - spare
-    critical = fdtri(spare, repeats, 1 - level)
-    return 1 - float(ncfdtr(spare, repeats, runs * misfit / law.scatter**2, critical))
+    critical = scipy.special.fdtri(spare, repeats, 1 - level)
+    return 1 - float(scipy.special.ncfdtr(spare, repeats, runs * misfit / law.scatter**2, critical))
 
 
 TOLERANCE = 0.15  # of the exponent, as published

@@ -41,7 +41,7 @@ from paper_figures.inverse_law.law import (
 from paper_figures.inverse_law.settings import BY_NAME, ONCE, Row
 from suite.batch_size.law import FitError, InverseLawFit, Updates, fit_inverse_law
 from suite.claims.intervals import LEVEL, Interval, jackknife_variance, log_interval, quantile
-from suite.lazy import np
+from suite.lazy import np, scipy
 from suite.papers.artifact import Missing
 from suite.papers.panel import Frame, Quantity
 
@@ -164,8 +164,6 @@ def preference(counted: Sequence[Updates]) -> float:
 
     Two constants each, to the finished runs; above 0 the inverse law fits better.
     """
-    from scipy.optimize import least_squares
-
     batch = np.array([float(u.batch) for u in counted for n in u.seen if n is not None])
     y = np.log([n for u in counted for n in u.seen if n is not None])
 
@@ -177,8 +175,8 @@ def preference(counted: Sequence[Updates]) -> float:
 
     floor = float(y.min())
     starts = [floor - 3, floor - 1, floor, floor + 2]
-    ours = min(2 * float(least_squares(inverse, [floor, start]).cost) for start in starts)
-    theirs = min(2 * float(least_squares(rival, [start / 2, floor]).cost) for start in starts)
+    ours = min(2 * float(scipy.optimize.least_squares(inverse, [floor, start]).cost) for start in starts)
+    theirs = min(2 * float(scipy.optimize.least_squares(rival, [start / 2, floor]).cost) for start in starts)
     return math.log10(theirs / ours) if ours > 0 else math.inf
 
 

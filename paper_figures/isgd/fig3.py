@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from suite.lazy import Axes, Figure
+from suite.lazy import Axes, Figure, scipy
 from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel
 
@@ -46,11 +46,11 @@ def seconds_to(psi: float, batch: Any, c1: float, c2: float) -> Any:
 
 def best_batch(psi: float, c1: float, c2: float) -> float:
     """The positive root of 4 psi n^3 - 2 K n - K^2; there is one, because its coefficients change sign once."""
-    from scipy.optimize import brentq
-
     k = c1 * c2
     bound = 2 * (math.sqrt(k / (2 * psi)) + (k * k / (4 * psi)) ** (1 / 3))
-    return float(brentq(lambda n: 4 * psi * n**3 - 2 * k * n - k * k, 0.0, bound, xtol=1e-12, rtol=1e-14))
+    return float(
+        scipy.optimize.brentq(lambda n: 4 * psi * n**3 - 2 * k * n - k * k, 0.0, bound, xtol=1e-12, rtol=1e-14)
+    )
 
 
 @PANEL.drawing

@@ -1,16 +1,15 @@
-"""Exchanges that happen: over a shaped link between two workers, and on hosts that sleep to compute.
+"""Fig. 1's exchanges: over a shaped link, on hosts that sleep to compute, and in the cost model; drawn as bars.
 
 The link decides what can be decided of Fig. 1(a) without a cluster, and stands beside the printed efficiency. The
 other panels have runs of their own on 2, 4 and 8 hosts that sleep for what computing takes on the paper's machines.
 Their order of methods can come out otherwise than the cost model's, whose equations allow one: sums really travel,
 start-ups and updates of weights really take time.
 
-The cost model's cases of Fig. 1: the stored layers of both networks on each of the paper's two machines.
+The cost model has the stored layers of both networks on each of the paper's two machines. The constants of a
+machine are ranges (``suite/cost_models/machines.py``), so whatever is modelled is an interval over the corners of
+its ranges.
 
-The constants of a machine are ranges (``suite/cost_models/machines.py``), so whatever is modelled is an interval over
-the corners of its ranges.
-
-Bars of rates relative to no communication: modelled ones by devices, measured ones by the speed of a link.
+Bars are rates relative to no communication: modelled ones by devices, measured ones by the speed of a link.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from typing import Any
 from paper_figures.matex_agd import settings
 from paper_figures.matex_agd.settings import CHECKPOINTS
 from suite.claims.intervals import Interval, least, mean_interval
-from suite.lazy import Axes, Figure, np, pd, sns
+from suite.lazy import Axes, Figure, np, pd, scipy, sns
 from suite.papers.artifact import Groups
 from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel, Quantity
@@ -76,10 +76,8 @@ def spread_of_one_seed(frame: Frame) -> pd.Series:
     Table 1 prints one run a row, and the paper does not say how far seeds lie apart. The spread is that of the
     serial arm of ``matex_agd/serial_gap`` early in training: Student t times the deviation of log accuracy.
     """
-    from scipy.special import stdtrit
-
     logs = np.log(arms(frame).loc["serial"])  # [seeds, checkpoints]
-    return float(stdtrit(len(logs) - 1, 0.975)) * logs.std()
+    return float(scipy.special.stdtrit(len(logs) - 1, 0.975)) * logs.std()
 
 
 def level(frame: Frame, row: str, place: int) -> Interval:

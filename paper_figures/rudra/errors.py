@@ -21,6 +21,7 @@ from typing import Any
 from paper_figures.rudra.plans import BASELINE, TABLE2, label, printed_error
 from paper_figures.rudra.settings import EPOCHS, Configuration, at_profile
 from suite.claims.intervals import Interval
+from suite.lazy import scipy
 from suite.papers.artifact import Groups, Missing
 from suite.papers.panel import FIRST, Frame, Quantity
 
@@ -80,12 +81,10 @@ def contrast(
         samples: final errors in % of each configuration, one per seed, at least one.
         own: the same of the NAMED configurations, once all of their seeds are stored; each counts once.
     """
-    from scipy.special import stdtrit
-
     deviation, freedom = spread([samples[name] for name in weights if name not in own], list(own.values()))
     value = math.fsum(weight * fmean(samples[name]) for name, weight in weights.items())
     share = math.sqrt(math.fsum(weight**2 / len(samples[name]) for name, weight in weights.items()))
-    half = float(stdtrit(freedom, 0.975)) * deviation * share
+    half = float(scipy.special.stdtrit(freedom, 0.975)) * deviation * share
     return Interval(value, value - half, value + half, min(len(samples[name]) for name in weights))
 
 

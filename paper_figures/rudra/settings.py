@@ -78,7 +78,6 @@ def imagenet_server(
 
 BASE_RATE = 0.001
 REFERENCE_BATCH = 128
-IMAGENET_RATE, IMAGENET_REFERENCE = 0.01, 256  # alpha_0 and the batch of the reference model (4.2)
 LEARNERS = (1, 2, 4, 10, 18, 30)
 MANY = LEARNERS[1:]  # more than one
 BATCHES = (4, 8, 16, 32, 64, 128)
@@ -174,31 +173,3 @@ def at_profile(configuration: Configuration, profile: str, **changes: Any) -> tu
     if profile == "reduced" and configuration in REDUCED_EPOCHS:
         return (training(configuration, REDUCED_EPOCHS[configuration], 0, **changes),)
     return ()
-
-
-def imagenet_training(configuration: Configuration, epochs: int, seed: int) -> RunSpec:
-    """Hardsync on ImageNet as sections 3.2 and 4.2 print it, with Caffe's AlexNet for the unidentified network.
-
-    The softsync runs of section 5.5 use AdaGrad with an unprinted initial rate and are not specified here.
-    """
-    n, batch, learners = configuration
-    updates = ceil(epochs * 1_281_167 / (batch * learners))
-    return RunSpec(
-        "rudra/train",
-        {
-            "data": {"name": "imagenet", "transform": "mean-image"},
-            "model": {"name": "caffe_alexnet"},
-            "algorithm": {"name": "rudra", "workers": learners, "n": n, "history": 1},
-            "descent": {"rule": "caffe", "momentum": 0.9, "decay": 0.0005},
-            "rate": hardsync_rate(IMAGENET_RATE, learners, batch, IMAGENET_REFERENCE),
-            "drops": [[round(15 / 30 * updates), 0.1], [round(25 / 30 * updates), 0.01]],
-            "batch": batch,
-            "workers": learners,
-            "order": {"kind": "with-replacement"},
-            "updates": updates,
-            "evaluate": {"every": ceil(updates / epochs)},
-            "record": {"every": 100},
-            "server": imagenet_server("base", **IMAGENET_CONSTANTS),
-        },
-        seed,
-    )

@@ -23,7 +23,7 @@ from paper_figures.together.methods import Method, Trial, methods, study, trials
 from paper_figures.together.seconds import LINKS, MIDDLE, TIMES, Costs
 from paper_figures.together.tasks import CIFAR10, DIGITS, MNIST, Task
 from suite.claims.intervals import Interval, holm, mean_interval
-from suite.lazy import Axes, Figure, pd
+from suite.lazy import Axes, Figure, pd, scipy
 from suite.papers.artifact import Groups, Missing
 from suite.papers.panel import Frame, Panel, Quantity
 from suite.report.style import INK, MARKERS, PALETTE
@@ -158,12 +158,12 @@ def decide(rows: list[Row], score: str) -> None:
 
 def p_value(found: Interval) -> float:
     """Of no difference, by Student's t, from a mean and its 95% interval."""
-    from scipy.special import stdtr, stdtrit
-
     half = (found.high - found.low) / 2
     if not half:
         return float(not found.mean)
-    return float(2 * stdtr(found.n - 1, -abs(found.mean) / half * stdtrit(found.n - 1, 0.975)))
+    return float(
+        2 * scipy.special.stdtr(found.n - 1, -abs(found.mean) / half * scipy.special.stdtrit(found.n - 1, 0.975))
+    )
 
 
 def quantities(artifact: str, frame: Frame) -> dict[str, Quantity]:

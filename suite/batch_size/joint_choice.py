@@ -43,7 +43,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from suite.batch_size.choice import Method, check_numbers, check_pair, check_sizes
 from suite.batch_size.law import FitError, Updates
 from suite.batch_size.trainer import Diverged, Trainer
-from suite.lazy import np, pd
+from suite.lazy import np, pd, scipy
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -118,8 +118,6 @@ def fit_joint_law(counts: Counts, *, pole: bool = True) -> JointLaw:
     Raises:
         FitError: fewer than two points at which every seed arrived.
     """
-    from scipy.optimize import least_squares
-
     points = _points(counts)
     ratio = points.rate / points.batch  # [P]
     top = float(ratio[~points.limited].max())
@@ -136,7 +134,7 @@ def fit_joint_law(counts: Counts, *, pole: bool = True) -> JointLaw:
     starts = (
         [(shortest, share) for share in STARTS] if pole else [(shortest - math.log(FIRST_ORDER), FIRST_ORDER / 2)]
     )
-    fits = [least_squares(residuals, [shortest, tau, share], bounds=bounds) for tau, share in starts]
+    fits = [scipy.optimize.least_squares(residuals, [shortest, tau, share], bounds=bounds) for tau, share in starts]
     best = min(fits, key=lambda fit: fit.cost)
     return JointLaw(math.exp(best.x[0]), math.exp(best.x[1]), float(best.x[2]) / top)
 

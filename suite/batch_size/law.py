@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from suite.claims.intervals import Interval, quantile
-from suite.lazy import np
+from suite.lazy import np, scipy
 
 SIGNIFICANCE = 0.01  # of the lack-of-fit test
 EM_STEPS = 200  # at most, of expectation-maximisation over censored runs
@@ -192,8 +192,6 @@ def _imputed(
     y: np.ndarray, hidden: np.ndarray, inverse: np.ndarray, effects: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Logarithms with censored ones at their mean beyond the limit, and the parameters fitted to them."""
-    from scipy.special import log_ndtr
-
     limits, y = y[hidden], y.copy()
     theta = _minimise(y, inverse, effects, *_start(inverse, np.exp(y)))
     for _ in range(EM_STEPS if hidden.any() else 0):
@@ -202,7 +200,7 @@ def _imputed(
         scale = math.sqrt(float(seen @ seen) / max(len(seen) - len(theta), 1)) + 1e-12
         beyond = (limits - fitted[hidden]) / scale
         density = -(beyond**2) / 2 - math.log(2 * math.pi) / 2
-        mean = fitted[hidden] + scale * np.exp(density - log_ndtr(-beyond))
+        mean = fitted[hidden] + scale * np.exp(density - scipy.special.log_ndtr(-beyond))
         settled = np.allclose(mean, y[hidden], rtol=0, atol=1e-10)
         y[hidden] = mean
         theta = _minimise(y, inverse, effects, theta[0], theta[1])
@@ -262,8 +260,6 @@ def _minimise(
 
 def _lack_of_fit(y: np.ndarray, batch: np.ndarray, effects: np.ndarray, residual: np.ndarray) -> float | None:
     """p-value of the scatter about the curve against the scatter with one free mean per batch size."""
-    from scipy.special import fdtrc
-
     levels, place = np.unique(batch, return_inverse=True)
     free = np.concatenate([np.eye(len(levels))[place], effects], 1)
     pure = y - free @ np.linalg.lstsq(free, y, rcond=None)[0]
@@ -274,7 +270,7 @@ def _lack_of_fit(y: np.ndarray, batch: np.ndarray, effects: np.ndarray, residual
     between = max(float(residual @ residual) - within, 0.0)
     if within <= 1e-24 * float(y @ y):
         return 1.0 if between <= 1e-18 * float(y @ y) else 0.0
-    return float(fdtrc(spare, repeats, (between / spare) / (within / repeats)))
+    return float(scipy.special.fdtrc(spare, repeats, (between / spare) / (within / repeats)))
 
 
 def _identified(fit: InverseLawFit, usable: list[Updates]) -> None:

@@ -1,6 +1,6 @@
 """The trainings behind the choice of a batch size: updates that a search may repeat, tests, times.
 
-How many updates a training run needs to bring a loss below a threshold: the measuring rule of inverse_law.
+A search counts the updates that bring a loss below a threshold: the measuring rule of inverse_law.
 
 The rule is the first update whose loss lies below the threshold, without patience and without interpolation
 (Image Recognition Task, first paragraph). A test of the loss on thousands of examples costs as much as a

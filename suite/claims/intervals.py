@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from suite.lazy import np
+from suite.lazy import np, scipy
 
 LEVEL = 0.05  # probability with which an interval misses the truth
 TIE = 1e-9  # two shares of images that differ by less are the same number of images
@@ -118,9 +118,7 @@ def quantile(freedom: float, level: float) -> float:
 
     Student's t with so many degrees of freedom, the normal distribution for none.
     """
-    from scipy.special import ndtri, stdtrit  # scipy.stats takes a second to import, for the same quantiles
-
-    return float(stdtrit(freedom, 1 - level / 2) if freedom > 0 else ndtri(1 - level / 2))
+    return float(scipy.special.stdtrit(freedom, 1 - level / 2) if freedom > 0 else scipy.special.ndtri(1 - level / 2))
 
 
 def holm(p_values: Sequence[float], alarm: float) -> list[bool]:

@@ -1,9 +1,4 @@
-"""Commands about verdicts and what they rest on: check, explain, register; and the board of all methods.
-
-Commands that draw and write: figures, report, refresh, and the whole main job, reproduce.
-
-Commands about what the runs stand on: data sets, this machine, papers from other packages.
-"""
+"""Commands about verdicts and what they rest on: claims, drawings, reports, data sets, the machine, new papers."""
 
 from __future__ import annotations
 

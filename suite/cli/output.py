@@ -1,7 +1,4 @@
-"""Where results go, and which runs they are made from.
-
-How a command ends that could not do what it was asked.
-"""
+"""Where results go, which runs they are made from, and how a command ends that could not do what it was asked."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The command ``check``: verdicts as a table, JSON or JUnit, and the exit code.
 
-Verdicts as a table: what is claimed, what is printed, what was measured, and the judge's word.
+The table says what is claimed, what is printed, what was measured, and the judge's word.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a selection at a profile would run, cost and need; imports neither torch nor numpy.
 
-In which order to compute when time is short: the artifacts that decide most claims per second first.
+When time is short, the artifacts that decide most claims per second come first.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""The command ``refresh``: renew the files that are made from papers, their claims and their committed evidence.
+"""The commands ``refresh`` and ``register``: renew what is made from papers and evidence, append to a register.
 
-In the project that holds a paper's package: the index that ``list`` reads, every claim's value with its interval and
-verdict as one table (``results.csv``), hours planned and spent by runs that counted them (``hours.csv``), and what
-stands between the markers of its README. In this project also the tables in ``docs``, what became of the claims of
-before, and every picture of the documentation.
+In the project that holds a paper's package: the index that ``list`` reads, every claim's value with its interval
+and verdict as one table (``results.csv``), hours planned and spent by runs that counted them (``hours.csv``), and
+what stands between the markers of its README. In this project also the tables in ``docs``, what became of the
+claims of before, and every picture of the documentation.
 
-A text is up to date when its numbers differ by one in the last digit at most, and a picture when it shows what would
-be drawn: another processor rounds otherwise. Values of claims are compared as ``suite.report.data`` says.
+A text is up to date when its numbers differ by one in the last digit at most, and a picture when it shows what
+would be drawn: another processor rounds otherwise. Values of claims are compared as ``suite.report.data`` says.
 
-The command ``register``: append the rules, grids and moved numbers of today that the register does not hold.
+``register`` appends the rules, grids and moved numbers of today that the register does not hold.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """A lab of several hosts on one Linux machine: network namespaces on a bridge, each behind a link of a set rate.
 
-Nothing leaves the machine: the only traffic is between the namespaces made here. No namespace has a name or a mount;
-they live as long as a process holds them, so that none is left behind, however the lab ends. Bandwidth is shaped by
-``tc``'s token bucket (tbf), which is in most kernels; latency by netem, which is in fewer. Root is needed, or the
-right to administer networks; :func:`probe` says what is missing.
+Nothing leaves the machine: the only traffic is between the namespaces made here. No namespace has a name or a
+mount; they live as long as a process holds them, so that none is left behind, however the lab ends. Bandwidth is
+shaped by ``tc``'s token bucket (tbf), which is in most kernels; latency by netem, which is in fewer. Root is
+needed, or the right to administer networks; :func:`probe` says what is missing.
 
-A device that computes by sleeping, for processes that exchange what is really there.
+A device there computes by sleeping, while processes exchange what is really there.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
 """ImageNet, streamed: pictures read in stored order, decoded in worker processes, copied ahead to the device.
 
-Where ImageNet's encoded pictures come from: parquet shards of the Hub, or class folders as in ``ImageFolder``.
+Encoded pictures come from parquet shards of the Hub, or from class folders as in ``ImageFolder``. Both are read in
+one stored order, from any row on, in a cycle.
 
-Both are read in one stored order, from any row on, in a cycle.
-
-Decoding of single pictures, in worker processes.
-
-torchvision decodes and torch resizes a JPEG in 0.55 of Pillow's time (500x375 to 256x256, one thread), and the pixels
-differ from Pillow's by one level at most, in one of five hundred. Pillow takes what torchvision does not read alike:
-other formats, CMYK, files without their end, and pictures that Pillow can decode at a fraction of their size.
+torchvision decodes and torch resizes a JPEG in 0.55 of Pillow's time (500x375 to 256x256, one thread), and the
+pixels differ from Pillow's by one level at most, in one of five hundred. Pillow takes what torchvision does not
+read alike: other formats, CMYK, files without their end, and pictures that Pillow can decode at a fraction of their
+size.
 
 torchvision announces since 0.29 that its decoder will move to another package; until it is gone it is used, and
 afterwards, as where torchvision is not installed, Pillow takes all pictures.

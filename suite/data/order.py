@@ -7,7 +7,7 @@ loss); unless stated otherwise they are never read on the host.
 Every batch holds exactly ``batch`` examples. Where N examples do not divide into batches, an epoch has
 ceil(N / batch) of them, and the last is completed with the first examples of the same permutation.
 
-Mini-batches counted in words, as the translation experiments of "inverse_law" count them (section 5.2).
+:class:`WordOrder` counts mini-batches in words, as the translation experiments of "inverse_law" do (section 5.2).
 """
 
 from __future__ import annotations

@@ -4,10 +4,9 @@ A :class:`Transform` is fitted once on the training set and then only multiplies
 choices come from a counter (seed, worker, batch number, place in the batch), so the augmentation of any
 batch can be recomputed alone.
 
-Random crops and flips as part of a batch order: which example, and how it is cut, in one number.
-
-An order that augments answers with codes instead of examples. A code holds the example, the corner of its crop and
-whether it is mirrored, so batches can be joined, split and recomputed without carrying anything else along.
+Random crops and flips are part of a batch order. An order that augments answers with codes instead of examples. A
+code holds the example, the corner of its crop and whether it is mirrored, so batches can be joined, split and
+recomputed without carrying anything else along.
 """
 
 from __future__ import annotations

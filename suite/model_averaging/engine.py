@@ -1,26 +1,26 @@
 """Crossbow's task engine: learners as tasks over replicas, which several workers run as their dependencies allow.
 
 Koliousis et al., "Crossbow", PVLDB 12(11), 2019, sections 4.1 to 4.5. A worker takes whatever task the
-:class:`~suite.model_averaging.task_schedule.Scheduler` names next; the schedules in virtual time ask the same object.
-The values are those of :class:`~suite.model_averaging.learners.Learners` with the batches that were handed out.
+:class:`~suite.model_averaging.task_schedule.Scheduler` names next; the schedules in virtual time ask the same
+object. The values are those of :class:`Learners` with the batches that were handed out.
 
-On a CPU a worker is a thread: machine code and large operations leave the interpreter, so threads share the cores. On
-a GPU each worker issues its tasks to a stream of its own and waits for its last one, so tasks of several workers run
-side by side there. That form has not run on a GPU yet; it is exercised with tensors that have no values.
+On a CPU a worker is a thread: machine code and large operations leave the interpreter, so threads share the cores.
+On a GPU each worker issues its tasks to a stream of its own and waits for its last one, so tasks of several workers
+run side by side there. That form has not run on a GPU yet; it is exercised with tensors that have no values.
 
 A learning task borrows what a gradient needs beside the replica (activations, scratch memory) from a pool that the
-learners share: the first that is free, a new one if none is. So memory grows with the workers, not with the learners.
+learners share: the first that is free, a new one if none is. So memory grows with the workers, not with the
+learners.
 
-Several learners on one device: k replicas in one step, a number that may change between steps.
-
-The values are those of :mod:`reference_impls.crossbow`; this holds what surrounds it: which learner reads which
-batch, batch-norm statistics of learners that join, and the path (looped or vectorised) the gradients take.
+:class:`Learners` are k replicas in one step, a number that may change between steps. Their values are those of
+:mod:`reference_impls.crossbow`; this holds what surrounds it: which learner reads which batch, batch-norm
+statistics of learners that join, and the path (looped or vectorised) the gradients take.
 
 Batches are taken from one sequence: an iteration of k learners takes the next k. *Deterministic* (the default),
-learner j takes the j-th of them. By the scheduler's rule, first come first served, it depends on who finished first;
-:func:`suite.model_averaging.task_schedule.assignment` says which, of a simulated schedule or of one that
-:mod:`suite.model_averaging.engine` ran. The centre's gradient sum is the same set of
-batches either way, but each replica's own path differs.
+learner j takes the j-th of them. By the scheduler's rule, first come first served, it depends on who finished
+first; :func:`suite.model_averaging.task_schedule.assignment` says which, of a simulated schedule or of one that
+:mod:`suite.model_averaging.engine` ran. The centre's gradient sum is the same set of batches either way, but each
+replica's own path differs.
 """
 
 from __future__ import annotations

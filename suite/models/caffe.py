@@ -1,16 +1,15 @@
-"""Caffe's LeNet for MNIST and its two CIFAR-10 networks (papers isgd and rudra).
+"""Caffe's networks for MNIST and CIFAR-10 (papers isgd and rudra), and for ImageNet (matex_agd too).
 
-Read in BVLC/caffe 9b891540: lenet_train_test.prototxt of examples/mnist, cifar10_quick_train_test.prototxt
-and cifar10_full_train_test.prototxt of examples/cifar10.
+LeNet for MNIST and two CIFAR-10 networks were read in BVLC/caffe 9b891540: lenet_train_test.prototxt of
+examples/mnist, cifar10_quick_train_test.prototxt and cifar10_full_train_test.prototxt of examples/cifar10.
 
 The parameter counts agree with the sizes the papers print: 431,080 (isgd Table 1: 1.72 MB), 145,578 (isgd
 Table 1: 0.58 MB) and 89,578 (rudra 4.2: about 90 K, 350 KiB).
 
-Caffe's AlexNet and GoogLeNet for ImageNet (papers isgd, rudra, matex_agd).
-
-Read in BVLC/caffe 9b891540: models/bvlc_alexnet and models/bvlc_googlenet, each train_val.prototxt. AlexNet has
-60,965,224 parameters (isgd Table 1: 243.86 MB; matex_agd 6.2: about 60 M). GoogLeNet has 13,378,280 with its
-auxiliary heads and 6,998,552 without; neither is the "about 4 M" of matex_agd 6.2.
+AlexNet and GoogLeNet for ImageNet were read in BVLC/caffe 9b891540: models/bvlc_alexnet and models/bvlc_googlenet,
+each train_val.prototxt. AlexNet has 60,965,224 parameters (isgd Table 1: 243.86 MB; matex_agd 6.2: about 60 M).
+GoogLeNet has 13,378,280 with its auxiliary heads and 6,998,552 without; neither is the "about 4 M" of matex_agd
+6.2.
 
 Rudra 4.2 prints about 72 M parameters (289 MB) for its ImageNet network and no layers. No AlexNet with two
 inner products of 4096 and a whole-numbered feature map has that many: 61.0 M (6 x 6) and 74.6 M (7 x 7) with

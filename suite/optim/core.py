@@ -1,9 +1,8 @@
 """Where the optimisers touch the reference implementations: an algorithm, and where its weights lie.
 
-The reference implementations' updates where the weights lie, with one pass where whole vectors are written.
-
-Twins of the ``update`` of their classes: same arguments, same state, equal to the bit with the same solver. The
-solver must overwrite points and memory (:class:`~suite.optim.solver.Grouped` with ``fused``). ``sums`` may be
+Updates are made where the weights lie, with one pass where whole vectors are written: twins of the ``update`` of
+their classes: same arguments, same state, equal to the bit with the same solver. The solver must overwrite points
+and memory (:class:`~suite.optim.solver.Grouped` with ``fused``). ``sums`` may be
 :class:`~suite.optim.vector.Pieces`, where one worker's gradient is used at once.
 """
 

@@ -1,6 +1,7 @@
 """The state of an optimiser as plain tensors and numbers: as torch hands it over, or in a folder to resume from.
 
-Steps that a process skips or takes without a batch, as all must do alike: overflows, loaders of unequal length.
+Also steps that a process skips or takes without a batch, as all must do alike: overflows, loaders of unequal
+length.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Who is connected to whom in a tree of server and learner processes, and the messages that pass between them.
 
-Rudra's statistics server: hears of every training loss, and tests the weights of every epoch (section 3.2).
-
-It is never in the way: whoever tells it something leaves that to a thread, it listens to each in a thread, and tests
-one model after another in one more. If it is lost, training goes on without it.
+Rudra's statistics server hears of every training loss, and tests the weights of every epoch (section 3.2). It is
+never in the way: whoever tells it something leaves that to a thread, it listens to each in a thread, and tests one
+model after another in one more. If it is lost, training goes on without it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Tables of what a figure shows, a row per value: what is plotted, or the values of an artifact's claims.
 
-The committed value of every claim, with the digest of the runs that it rests on: ``results.csv`` of a home.
-
+The committed value of every claim, with the digest of the runs that it rests on, is ``results.csv`` of a home.
 Values are compared as numbers, since another processor rounds otherwise: equal is what differs by less than a
 millionth of the value or a thousandth of its interval, whichever is larger. A number that moved while its runs did
 not is owed a line of reason in the register (``sgd-suite register``), without which ``refresh`` keeps the old one.

@@ -2,13 +2,11 @@
 
 Every ``images/NAME.png`` that README or a page of ``docs`` mentions is one: an artifact's figure, such as
 ``isgd-zeta.png``, or one of ``SCREENSHOTS``. The note stands in the PNG file itself (a text chunk): of a figure the
-structure that is drawn, of a screenshot the digest of its page. So a picture can be compared with what would be drawn
-today without drawing a pixel.
+structure that is drawn, of a screenshot the digest of its page. So a picture can be compared with what would be
+drawn today without drawing a pixel.
 
-The structure of a drawn figure as plain values, and what two of them differ in.
-
-Panels, labels, scales, series and extents, how many printed values are drawn and between what the values of each
-series lie; not pixels, which fonts and versions of matplotlib change.
+The structure of a figure has plain values: panels, labels, scales, series and extents, how many printed values are
+drawn and between what the values of each series lie; not pixels, which fonts and versions of matplotlib change.
 """
 
 from __future__ import annotations

@@ -3,9 +3,8 @@
 A block stands between two comments, ``<!-- NAME:begin -->`` and ``<!-- NAME:end -->``. ``sgd-suite refresh`` renews
 all of them.
 
-What the results pages lead with: a line per paper, the findings, the papers' contradictions, the place of each id.
-
-A finding joins claims that one experiment decides. Its sentences *the paper says* and *what decides* stand in
+The results pages lead with a line per paper, the findings, the papers' contradictions and the place of each id. A
+finding joins claims that one experiment decides. Its sentences *the paper says* and *what decides* stand in
 ``findings.toml`` beside the papers; *we have* is made of the verdicts on its claims.
 """
 

@@ -1,6 +1,6 @@
 """What stands behind one verdict, in labelled lines: for ``explain`` and for the artifact's page alike.
 
-What stands behind a page of results: the runs, the machines they ran on, the departures our code declares.
+Behind a page of results stand the runs, the machines they ran on, the departures our code declares.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Measurements are noisy and executions differ in their last bits, so the first answer for a (network, width, batch,
 device, ...) is written to the store and every later run of that kind takes it.
 
-Ways to do the same work, timed in turns, and which of them is worth taking.
+Ways to do the same work are timed in turns.
 """
 
 from __future__ import annotations

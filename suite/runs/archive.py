@@ -4,9 +4,8 @@ The file is a zip of run folders with a manifest. Both ends verify every run; a 
 refused whole, so a store never holds half of an import. Whoever wrote it, reading it takes bounded memory: names
 and sizes are looked at before anything is unpacked, and only what ``export`` writes is unpacked at all.
 
-Runs under way as one file, so that another machine goes on where this one had to stop.
-
-The file is a zip of ``STORE/partial``. Whoever takes it in looks at names and sizes before anything is unpacked; what
+Runs under way are another such file, so that another machine goes on where this one had to stop: a zip of
+``STORE/partial``. Whoever takes it in looks at names and sizes before anything is unpacked; what
 a folder holds is judged when its run is resumed, which begins anew what it cannot go on with.
 """
 

@@ -12,8 +12,6 @@ Where nothing was meant to move, a fall is as red as a rise (``either_way``): a 
 moved if its mean change, beyond what the spread over the pairs explains, exceeds ``NEGLIGIBLE`` standard deviations
 over the seeds.
 
-Several versions of one run: equal, timed again, of another execution, or contested.
-
 A run's id says what was to be computed, not what came out. Two sources may hold different results under one id:
 
 ``equal``             the same deterministic tables and times

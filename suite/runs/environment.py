@@ -1,9 +1,8 @@
 """What produced a run: versions, device, CPU, threads, determinism, revision, and a digest of the source.
 
-The digest of the source that computes runs: a run under way goes on by equal source only.
-
-It covers every Python and C++ file of the harness, the reference implementations and the papers' packages, but for
-what only reads stored runs. It is evidence of sameness and not of difference: an edit of a comment moves it too.
+A run under way goes on by equal source only. The digest covers every Python and C++ file of the harness, the
+reference implementations and the papers' packages, but for what only reads stored runs. It is evidence of sameness
+and not of difference: an edit of a comment moves it too.
 """
 
 from __future__ import annotations

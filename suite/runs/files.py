@@ -22,12 +22,12 @@ Found = TypeVar("Found")
 ABANDONED = 3600.0  # seconds after which a file or folder that is being written is taken to be a dead process's
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_whole(path: Path, *parts: bytes) -> None:
     """Write a file that replaces what is there in one step, synced first: a power cut leaves the old or the new."""
     staging = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
     try:
         with open(staging, "wb") as stream:
-            stream.write(data)
+            stream.writelines(parts)
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(staging, path)

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from suite.claims.intervals import holm
+from suite.lazy import scipy
 from suite.speed.baselines import GateError, Sessions, baseline, place, read, write
 
 FLOOR = 0.05  # slowdowns below this are nobody's regression
@@ -134,10 +135,10 @@ def threshold(sessions: Sessions, level: float) -> float:
     from their quartiles: a median of many rounds strays less. Never below ``FLOOR``.
     """
     if len(sessions) >= ENOUGH:
-        from scipy.stats import t
-
         medians = [statistics.median(session) for session in sessions]
-        spread = t.isf(level, len(medians) - 1) * statistics.stdev(medians) * math.sqrt(1 + 1 / len(medians))
+        spread = (
+            scipy.stats.t.isf(level, len(medians) - 1) * statistics.stdev(medians) * math.sqrt(1 + 1 / len(medians))
+        )
     else:
         low, _, high = statistics.quantiles([*_residuals(sessions), 0.0], n=4)
         spread = (high - low) / 1.349

@@ -13,6 +13,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from suite.lazy import scipy
+
 EXACT = 20_000  # pairs up to which U is counted out; the normal approximation beyond alarms a little less often
 DRAWS = 400  # samples drawn to find what the test would see
 SEED = 20
@@ -26,10 +28,8 @@ def tail(m: int, n: int) -> np.ndarray:
     """
     pairs = m * n
     if pairs > EXACT:
-        from scipy.stats import norm
-
         deviation = math.sqrt(pairs * (m + n + 1) / 12)
-        return norm.sf((np.arange(pairs + 1) - pairs / 2 - 0.5) / deviation)
+        return scipy.stats.norm.sf((np.arange(pairs + 1) - pairs / 2 - 0.5) / deviation)
     m, n = min(m, n), max(m, n)
     counts = [1] + [0] * pairs
     for i in range(1, m + 1):

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
-import secrets
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +12,7 @@ from safetensors.torch import save as serialise
 from torch import Tensor
 
 from suite.communication.collectives import CompletedSum
-from suite.runs.files import sync_folder
+from suite.runs.files import write_whole
 from suite.training.checkpoint_file import NAME, DamagedCheckpoint, read
 
 
@@ -74,18 +71,7 @@ def save(folder: Path, state: Any, values: dict[str, Any], tensors: dict[str, Te
     plain: dict[str, Any] = {}
     flatten(state, "state", flat, plain)
     document = serialise(flat, metadata={"plain": json.dumps(plain), "values": json.dumps(values)})
-    staging = folder / f".{NAME}-{secrets.token_hex(4)}"
-    try:
-        with open(staging, "wb") as stream:
-            stream.write(hashlib.sha256(document).digest())
-            stream.write(document)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(staging, folder / NAME)
-        sync_folder(folder)
-    finally:
-        with contextlib.suppress(OSError):
-            staging.unlink()
+    write_whole(folder / NAME, hashlib.sha256(document).digest(), document)
 
 
 def load(folder: Path, like: Any, device: str) -> tuple[Any, dict[str, Any], dict[str, Tensor]] | None:

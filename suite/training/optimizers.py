@@ -2,7 +2,7 @@
 
 Memory keeps the parameters on its last axis, so ``memory[..., part]`` is the memory of a part of them.
 
-A local solver's step that overwrites what it is given, by torch's fused SGD kernel: one pass and no new vectors.
+:class:`InPlace` overwrites what it is given, by torch's fused SGD kernel: one pass and no new vectors.
 
 The solvers are pure and written with whole vectors: each of their operations reads and writes all parameters, which
 for a few hundred thousand of them costs as much as the gradient of one example. A session that owns its state may

@@ -20,10 +20,14 @@ from torch.nn import functional as F
 from suite.communication.collectives import in_process
 from suite.data.imagenet import SIDE, ImageBatch, ImageNetStream
 from suite.data.transforms import CropFlip, centre_crop
-from suite.spec import seed
+from suite.experiment import Context
+from suite.runs.store import Outcome
+from suite.spec import RunSpec, seed
 from suite.training.build import DTYPES, Setup, make_algorithm, make_network, make_optimizer
 from suite.training.flat import FlatModule
-from suite.training.numerics import Numerics
+from suite.training.gradients.paths import backend
+from suite.training.loop import TrainingRun
+from suite.training.numerics import Numerics, apply
 
 MEAN = (123.0, 117.0, 104.0)  # red, green, blue of ImageNet's training set, 0..255 (Caffe's mean_value)
 
@@ -178,3 +182,24 @@ def assembled_streamed(
         yield made
     finally:
         problem.close()
+
+
+def train(spec: RunSpec, context: Context, *, top5: bool = False) -> Outcome:
+    """Run or resume a training; with ``top5`` it is tested by the top-5 error besides.
+
+    Settings are those of ``train`` with ``crop`` and ``side`` pixels in place of ``data`` and ``order``, and
+    ``evaluate.examples`` validation pictures, centre crops. Raises DataError where ImageNet is absent.
+    """
+    apply(context.execution)
+    with assembled_streamed(spec.settings, spec.seed, context.execution, context.data) as made:
+
+        def test(x: Tensor, buffers: Tensor) -> dict[str, float]:
+            scores = validated(made.problem.flat, x, buffers, spec.settings, context.data)
+            return dict(zip(("test_loss", "test_error", "top5_error"), scores, strict=True))
+
+        chosen = backend("looped", made.problem)
+        return TrainingRun(spec, context, made, chosen, test=test if top5 else None).run()
+
+
+def train_top5(spec: RunSpec, context: Context) -> Outcome:
+    return train(spec, context, top5=True)

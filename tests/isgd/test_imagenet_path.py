@@ -10,13 +10,13 @@ import pytest
 
 from paper_figures.isgd import settings
 from paper_figures.isgd.experiments import EXPERIMENTS
-from paper_figures.isgd.experiments.imagenet import imagenet
 from suite.data.imagenet import ImageBatch, ImageNetStream
 from suite.experiment import Context, OutOfTime
 from suite.runner.execute import RunnerConfig, execute
 from suite.runs.store import Outcome, Store
 from suite.spec import RunSpec, thaw
 from suite.training import numerics as execution
+from suite.training.streaming import train_top5
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def _under_way(updates: object) -> int:
 
 def trained(chosen: RunSpec, folder: Path, root: Path, deadline: float | None = None) -> Outcome:
     folder.mkdir(exist_ok=True)
-    return imagenet(chosen, Context(folder, execution.choose(chosen, "cpu", 1), root, deadline=deadline))
+    return train_top5(chosen, Context(folder, execution.choose(chosen, "cpu", 1), root, deadline=deadline))
 
 
 def test_a_batch_under_acceleration_is_not_decoded_again(root: Path, tmp_path: Path, opened: list[int]) -> None:

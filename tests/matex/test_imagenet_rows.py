@@ -8,11 +8,10 @@ import pytest
 import torch
 
 from paper_figures.matex_agd import PAPER, settings
-from paper_figures.matex_agd.experiments.imagenet import imagenet
 from suite.experiment import Context, OutOfTime
 from suite.spec import RunSpec, thaw
 from suite.training import numerics as execution
-from suite.training.streaming import assembled_streamed
+from suite.training.streaming import assembled_streamed, train
 
 
 @pytest.fixture
@@ -66,12 +65,12 @@ def in_this_process(*given, **options):
 def test_a_delayed_row_trains_and_resumes_to_the_same_bits(root, tmp_path, monkeypatch):
     monkeypatch.setattr("suite.training.streaming.ImageNetStream", in_this_process)
     spec = small("agd2", 12)
-    whole = imagenet(spec, context_of(spec, tmp_path / "whole", root))
+    whole = train(spec, context_of(spec, tmp_path / "whole", root))
     assert whole.results["test_error"] <= 0.5, "colours are easy to tell"
     assert len(whole.curves["evaluations"]) == 4
     with pytest.raises(OutOfTime):
-        imagenet(spec, context_of(spec, tmp_path / "parts", root, deadline=time.monotonic() - 1))
-    parts = imagenet(spec, context_of(spec, tmp_path / "parts", root))
+        train(spec, context_of(spec, tmp_path / "parts", root, deadline=time.monotonic() - 1))
+    parts = train(spec, context_of(spec, tmp_path / "parts", root))
     assert parts.results["weights_digest"] == whole.results["weights_digest"]
 
 

@@ -1,11 +1,11 @@
-"""The experiments ``crossbow/engine`` and ``crossbow/engine-asleep``: the task engine, each rule beside its rival.
+"""The experiments ``crossbow/engine``, ``crossbow/engine-asleep`` and ``crossbow/tasks``: the task engine.
 
-The first computes, on the cores at hand. In the second learning tasks sleep for as long as their batch is large, so
-that any number of them run side by side, as small kernels do on a GPU; tasks, averages and waiting are real.
+In the first each rule computes beside its rival, on the cores at hand. In the second learning tasks sleep for as
+long as their batch is large, so that any number of them run side by side, as small kernels do on a GPU; tasks,
+averages and waiting are real.
 
-The experiment ``crossbow/tasks``: learning and synchronisation tasks on streams, in virtual time and recorded.
-
-The virtual schedules are deterministic; the recorded trace is of real threads. Neither trains a network.
+In ``crossbow/tasks`` learning and synchronisation tasks on streams are simulated and recorded. The virtual
+schedules are deterministic; the recorded trace is of real threads. Neither trains a network.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ Settings (plain values)::
 The data are permuted once, the same for every run. The first sample is held out for the validation loss, the
 second is part of what is trained on; ``sample`` keeps so many examples of each.
 
-The experiment ``inverse_law/noise``: variance of the mini-batch gradient by batch size.
+The experiment ``inverse_law/noise`` has the variance of the mini-batch gradient by batch size.
 """
 
 from __future__ import annotations

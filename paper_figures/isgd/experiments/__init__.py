@@ -48,7 +48,7 @@ EXPERIMENTS = {
     "isgd/update-times": Experiment(body("times:update_times"), latency_seconds, timed=True),
     "isgd/occupancy": Experiment(body("times:occupancy"), occupancy_seconds, timed=True, clock="asleep"),
     "isgd/imagenet": Experiment(
-        body("imagenet:imagenet"),
+        lazily("suite.training.streaming:train_top5"),
         imagenet_seconds,
         data=lambda spec: ("imagenet",),
         memory=lambda spec: 8_000_000_000,

@@ -1,6 +1,6 @@
 """Algorithm 1 watched from outside: every update of a run, in float64, with what it must equal beside it.
 
-Eq. 11 and 12 and Algorithm 2 on undertrained batches of a small network, in float64.
+Eqs. 11 and 12 and Algorithm 2 are watched on undertrained batches of a small network, in float64.
 """
 
 from __future__ import annotations

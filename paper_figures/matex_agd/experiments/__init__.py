@@ -48,7 +48,10 @@ EXPERIMENTS = {
         body("compute:compute"), compute_seconds, memory=lambda spec: 4_000_000_000, timed=True
     ),
     "matex_agd/imagenet": Experiment(
-        body("imagenet:imagenet"), imagenet_seconds, lambda spec: ("imagenet",), lambda spec: 8_000_000_000
+        lazily("suite.training.streaming:train"),
+        imagenet_seconds,
+        lambda spec: ("imagenet",),
+        lambda spec: 8_000_000_000,
     ),
     "matex_agd/workers": Experiment(body("sums:sums"), lambda spec: 5.0, memory=lambda spec: 900_000_000, timed=True),
 }

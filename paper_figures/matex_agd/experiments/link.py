@@ -4,11 +4,11 @@ One-thread workers in network namespaces train either a network that computes (L
 that overlap is not spoiled by several threads on one core. All methods take turns in one run, in blocks of a few
 updates, and what counts is the ratio to *no communication* in the same repetition.
 
-``link`` has two workers and several speeds, with PyTorch's DistributedDataParallel as the rival. ``hosts`` has two to
-eight, which sleep for what a layer of the paper's network takes on one of its machines: time is dilated and tensors
-are shrunk, both evenly and the link with them, so that computing over exchanging is that of the machine.
+``link`` has two workers and several speeds, with PyTorch's DistributedDataParallel as the rival. ``hosts`` has two
+to eight, which sleep for what a layer of the paper's network takes on one of its machines: time is dilated and
+tensors are shrunk, both evenly and the link with them, so that computing over exchanging is that of the machine.
 
-Networks that compute by sleeping and exchange gradients that are really there.
+On hosts networks compute by sleeping, and exchange gradients that are really there.
 """
 
 from __future__ import annotations

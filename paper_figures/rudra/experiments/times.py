@@ -29,7 +29,7 @@ from paper_figures.rudra.plans import ImageNetRow
 from paper_figures.rudra.settings import CIFAR_START, IMAGENET_START, Configuration, cifar_server, imagenet_server
 from reference_impls.rudra_protocol import Server, average_staleness
 from suite.experiment import Context, OutOfTime
-from suite.lazy import np, pd
+from suite.lazy import np, pd, scipy
 from suite.parameter_server.placement import simulation
 from suite.parameter_server.protocol import GammaDurations, Staleness, Timed, play
 from suite.runs.files import write_whole
@@ -57,13 +57,12 @@ def seconds_per_gradient(server: dict[str, Any], row: Configuration, rounds: int
 
 def fit(predict: Predict, rows: Sequence[Sequence[Any]], start: Sequence[float]) -> list[float]:
     """Positive constants that minimise the squared log errors of rows [*row, printed], from ``start`` on."""
-    from scipy.optimize import least_squares
 
     def residuals(logs: Any) -> Any:
         constants = np.exp(logs).tolist()
         return [math.log(predict(constants, tuple(row)) / printed) for *row, printed in rows]
 
-    found = least_squares(residuals, np.log(start), diff_step=0.03, max_nfev=60)
+    found = scipy.optimize.least_squares(residuals, np.log(start), diff_step=0.03, max_nfev=60)
     return np.exp(found.x).tolist()
 
 

@@ -1,8 +1,6 @@
 """One protocol for autograd, machine code and CUDA graphs: gradients, and what a backend does faster by itself.
 
-Shapes of gradients and the problem that they belong to, whichever backend computes them.
-
-From what an algorithm asks for to gradients: entries that share a point are joined where that is exact.
+Of what an algorithm asks for, entries that share a point are joined where that is exact.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Gradients one at a time: through a module bound to flat views, or of any functional loss.
 
-All gradients in one call: the twin of the loop, equal to a bound that follows from d and the precision.
+Or all in one call: the twin of the loop, equal to a bound that follows from d and the precision.
 """
 
 from __future__ import annotations
