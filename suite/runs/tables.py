@@ -8,6 +8,7 @@ import os
 import resource
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -28,7 +29,8 @@ def read_table(data: bytes) -> pd.DataFrame:
     What the footer promises is looked at before a page is unpacked. A footer can lie, so the process may take no
     more than ``PARSING`` bytes meanwhile (on Linux; elsewhere only the footer bounds it).
     """
-    read = lambda: pd.read_parquet(io.BytesIO(data), use_threads=False)
+    # looked up here: a first look imports pandas, which needs threads and more memory than a table may take
+    read = partial(pd.read_parquet, io.BytesIO(data), use_threads=False)
     return _bounded(data, read, lambda frame: int(frame.memory_usage(deep=True).sum()))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import resource
+import subprocess
 import sys
 
 import pyarrow as pa
@@ -26,6 +27,15 @@ def test_cells_are_counted_over_rows_and_columns(monkeypatch: pytest.MonkeyPatch
     assert read_table(written({"a": range(5), "b": range(5)})).shape == (5, 2)
     with pytest.raises(ValueError, match=r"a table of 12 cells and 0 MB unpacked; a run's may have 10 cells"):
         read_table(written({"a": range(6), "b": range(6)}))
+
+
+def test_a_table_is_the_first_thing_that_a_process_reads():
+    """pandas is imported on its first use: within the bound on memory that import would not end."""
+    code = "import sys; from suite.runs.tables import read_table; print(len(read_table(sys.stdin.buffer.read())))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=written({"a": range(5)}), capture_output=True, timeout=300
+    )
+    assert done.stdout == b"5\n", done.stderr.decode()
 
 
 def test_bytes_are_those_that_the_pages_unpack_to(monkeypatch: pytest.MonkeyPatch):
