@@ -8,6 +8,7 @@ Commands import what they need inside: ``list``, ``plan`` and ``check`` must not
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 from typing import Annotated
@@ -84,7 +85,10 @@ def main() -> None:
     """Entry point: errors a user can act on end in one sentence on stderr and exit code 2."""
     try:
         code = app(standalone_mode=False)  # what typer.Exit carries
-        sys.stdout.flush()
+        if sys.stdout:  # None where the shell closed it, as by >&-
+            sys.stdout.flush()
+        if code == 128 + signal.SIGINT:  # typer's own answer to Ctrl-C, without a word
+            say(str(Interrupted(signal.SIGINT)))
     except Interrupted as interrupted:
         say(str(interrupted))
         code = interrupted.exit_code
