@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import pandas as pd
+from suite.lazy import pd
 
 __version__ = "0.2.0"
 DISTRIBUTION = "sgd-scaling-suite"  # tells this package from others of its name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import (
@@ -23,12 +23,9 @@ from paper_figures.crossbow.readings import (
 )
 from paper_figures.crossbow.tables import accuracy_table, whole
 from suite.claims.intervals import Interval
+from suite.lazy import Figure, np, pd
 from suite.papers.artifact import Groups, Missing
 from suite.papers.panel import Frame, Panel, Quantity
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 MIB = 2**20
 TRAINED = {"growing": "1, then 2, then 4 learners", "followed": "4 learners throughout"}
@@ -192,8 +189,6 @@ def few_first(frame: Frame) -> Interval:
 @ALG2.table
 def walks(frame: Frame) -> pd.DataFrame:
     """Rows of the walks of both rules with a peak at 4 learners, then accuracies (%) of the trainings by epoch."""
-    import pandas as pd
-
     parts = [only(frame, "tuner").curve("walks").query("peak == 4")]
     for group, said in TRAINED.items() if set(TRAINED) <= set(whole(frame)) else ():
         for run, curve in zip(stored(frame, group), errors(frame, group), strict=True):
@@ -250,8 +245,6 @@ def about_memory(frame: Frame) -> str:
 @MEMORY.quantity("linear", ["memory"], note=about_memory)
 def exponents(frame: Frame) -> list[Interval]:
     """Exponents of bytes against batch and against learners, with a band of 0.05."""
-    import numpy as np
-
     table = frame.table("memory", "memory")
     if "extra_own" not in only(frame, "memory").results:
         raise Missing("a memory run that keeps the bytes of one learner more")

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
+from suite.lazy import Axes
 from suite.report.style import GRID, INK, PALETTE
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 MODEL, DATA, SUM = "#d9e6f2", "#f0f0f0", "#fbe3d2"  # of the boxes: pale, so that dark text is legible on any page
 TEXT = "#111111"

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from paper_figures.crossbow.settings import LENET_BATCH, Groups
 from suite.claims.intervals import Interval, log_interval, mean_interval
+from suite.lazy import Figure, np, pd
 from suite.papers.artifact import Missing
 from suite.papers.panel import Frame, Panel
+from suite.report.style import PALETTE
 from suite.spec import RunSpec
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 ENGINE = RunSpec(
     "crossbow/engine",
@@ -61,8 +58,6 @@ def seconds(frame: Frame, group: str = "engine") -> pd.DataFrame:
 
 def slower(group: str, rule: str, batches: Sequence[str], frame: Frame) -> list[Interval]:
     """The log of the time under a rule over that under the engine's, paired by repeat, on each kind of batches."""
-    import numpy as np
-
     table = seconds(frame, group)
     ratios = (table[f"{rule}, {kind}"] / table[f"first come, {kind}"] for kind in batches)
     return [mean_interval(np.log(ratio).tolist()) for ratio in ratios]
@@ -88,8 +83,6 @@ def tuned(frame: Frame) -> Interval:
 
 def throughput(frame: Frame) -> pd.DataFrame:
     """Images per second by repeat (rows) and number of learners (columns)."""
-    import pandas as pd
-
     table, numbers = seconds(frame), range(1, ENGINE.settings["most"] + 1)
     return pd.DataFrame({k: k * LENET_BATCH / table[f"{k} learners"] for k in numbers})
 
@@ -97,8 +90,6 @@ def throughput(frame: Frame) -> pd.DataFrame:
 @PANEL.table
 def table(frame: Frame) -> pd.DataFrame:
     """Milliseconds of an iteration with 95% intervals. Columns: group, side, milliseconds, low, high."""
-    import pandas as pd
-
     rows = []
     for group in dict.fromkeys(frame.runs.loc[frame.runs["run"] != "", "group"]):
         for side, row in seconds(frame, group).items():
@@ -110,8 +101,6 @@ def table(frame: Frame) -> pd.DataFrame:
 @PANEL.drawing
 def draw(frame: Frame, figure: Figure) -> None:
     """Iterations of four learners by rule, and throughput by number of learners with the tuner's marked."""
-    from suite.report.style import PALETTE
-
     rows = table(frame)
     if rows.empty:
         raise Missing("the engine has not run")

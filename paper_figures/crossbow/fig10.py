@@ -8,19 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import less_time, pair
 from paper_figures.crossbow.tables import arrival_table, timed_table
+from suite.lazy import Figure, pd
 from suite.papers.artifact import Groups
 from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel
 from suite.report.style import GRID
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 ONE_DEVICE = ("s-sgd 1", "sma 1", "sma 4")
 ONE, FOUR = "SMA, k = 1", "SMA, k = 4"
@@ -128,8 +124,6 @@ def draw_vgg16(frame: Frame, figure: Figure) -> None:
 @C.table
 def hours(frame: Frame) -> pd.DataFrame:
     """Hours to 53% that the printed saving implies."""
-    import pandas as pd
-
     return pd.DataFrame({"system": ["TensorFlow", "Crossbow, m = 2"], "hours": implied_hours()})
 
 

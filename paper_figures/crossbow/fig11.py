@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import pair
 from paper_figures.crossbow.tables import accuracy_table
+from suite.lazy import Figure
 from suite.papers.artifact import Groups
 from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel
 from suite.report.style import PRINTED
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def runs_resnet32(profile: str) -> Groups:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 from statistics import median
-from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import (
@@ -20,15 +19,12 @@ from paper_figures.crossbow.readings import (
 )
 from paper_figures.crossbow.tables import arrival_table, throughput_table, timed_table
 from suite.claims.intervals import Interval
+from suite.lazy import Figure, pd
 from suite.papers.artifact import Missing
 from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel, Quantity
 from suite.report.style import GRID
 from suite.runs.store import Run
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 LEARNERS = ("sma 1", "sma 2", "sma 4")
 OTHERS = ("crossbow_lenet", "crossbow_vgg16")  # further networks whose throughput is measured at the paper's scale

@@ -6,20 +6,15 @@ and beside it that of eight hosts which sleep to compute.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from paper_figures.crossbow import plots, server, settings
 from paper_figures.crossbow.readings import pair, steps
 from paper_figures.crossbow.tables import arrival_table, every_iteration
 from suite.claims.intervals import Interval, log_interval
+from suite.lazy import Figure, pd
 from suite.papers.artifact import Groups
 from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel
 from suite.report.style import GRID, PRINTED
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 EIGHT_GPUS = {1: "sma 8", 2: "sma 16", 4: "sma 32"}  # learners per GPU -> replicas
 

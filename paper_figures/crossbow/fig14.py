@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from statistics import fmean, median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import (
@@ -18,15 +18,12 @@ from paper_figures.crossbow.readings import (
     stored,
 )
 from paper_figures.crossbow.tables import arrival_table, every_iteration, throughput_table, whole
+from suite.lazy import Figure, pd, sns
 from suite.papers.artifact import Groups, Missing
 from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel, Quantity
 from suite.report.style import PALETTE
 from suite.runs.store import Run
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 
 def runs_resnet32(profile: str) -> Groups:
@@ -93,8 +90,6 @@ def arrivals(frame: Frame) -> pd.DataFrame:
 @A.drawing
 def draw_resnet32(frame: Frame, figure: Figure) -> None:
     """Throughput against learners, the time to accuracy that follows, and where the paper has the best of both."""
-    import seaborn as sns
-
     left, right = figure.subplots(1, 2)
     plots.throughput(frame, left)
     table = arrivals(frame)

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import pair
 from paper_figures.crossbow.tables import arrival_table
+from suite.lazy import Figure, pd
 from suite.papers.artifact import Groups
 from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel
 from suite.report.style import GRID, PRINTED
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 
 def runs(profile: str) -> Groups:

@@ -9,17 +9,14 @@ from __future__ import annotations
 import math
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import plots, server
 from paper_figures.crossbow.tables import modelled_table
 from suite.claims.intervals import Interval, mean_interval
+from suite.lazy import Figure, sns
 from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel, Quantity
 from suite.report.style import MARKERS, PALETTE
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 PANEL = Panel(
     "crossbow/fig17",
@@ -47,8 +44,6 @@ def rises(frame: Frame) -> list[Interval]:
 @PANEL.drawing
 def draw(frame: Frame, figure: Figure) -> None:
     """Throughput by interval: the cost model, crosses where it was solved from what is printed, and eight hosts."""
-    import seaborn as sns
-
     axes, table = figure.subplots(), modelled_table()
     table = table.assign(series="m = " + table["learners"].astype(str) + ", cost model")
     names = list(table["series"].unique())

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from paper_figures.crossbow import settings
 from paper_figures.crossbow.readings import stored
 from paper_figures.crossbow.tables import network, of_experiment
+from suite.lazy import Figure
 from suite.papers.panel import Frame, Panel
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from suite.report.style import LINES
 
 PANEL = Panel(
     "crossbow/fig2",
@@ -24,8 +21,6 @@ ARTIFACTS = (PANEL,)
 @PANEL.drawing
 def draw(frame: Frame, figure: Figure) -> None:
     """One batch cut over devices like this one, from measured times and with exchange left out."""
-    from suite.report.style import LINES
-
     names = of_experiment(frame, "crossbow/throughput")
     axes, most = figure.subplots(), 1
     for position, name in enumerate(names):

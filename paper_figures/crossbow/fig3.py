@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import common_target, described, paired, steps
 from paper_figures.crossbow.tables import arrival_table
 from suite.claims.intervals import Interval
+from suite.lazy import Figure
 from suite.papers.artifact import Groups
 from suite.papers.panel import Frame, Panel
 from suite.report.style import GRID
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SHARES = {"smoke": (1, 4), "reduced": (1, 4, 8, 16), "paper": (1, 4, 16, 32)}  # of the smallest batch in an update
 BATCHES = ("smallest", "second", "third", "largest")  # groups

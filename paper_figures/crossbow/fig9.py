@@ -7,20 +7,16 @@ from __future__ import annotations
 
 from functools import partial
 from statistics import median
-from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import accuracies, spread, stand_in
 from paper_figures.crossbow.tables import accuracy_table
 from suite.claims.intervals import Interval
+from suite.lazy import Figure, pd
 from suite.model_averaging.time_to_accuracy import WINDOW
 from suite.papers.artifact import Groups, Missing
 from suite.papers.catalogue import printed
 from suite.papers.panel import Frame, Panel
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 TRAINED = {  # by part of the figure: network, the printed target, its runs
     "a": ("LeNet", settings.LENET_TARGET, settings.lenet_target),
@@ -77,8 +73,6 @@ for part, each in PANELS.items():
 @RATE.table
 def schedule(frame: Frame) -> pd.DataFrame:
     """The rate from each epoch on; the last row ends the training."""
-    import pandas as pd
-
     first, second = settings.RESNET50_DROPS
     return pd.DataFrame({"epoch": [0, first, second, 90], "rate": [0.1, 0.01, 0.001, 0.001]})
 

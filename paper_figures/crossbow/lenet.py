@@ -9,17 +9,13 @@ the algorithm alone, and of them the paper says that further learners cost none 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import accuracies, late_arrival, stored
 from paper_figures.crossbow.tables import arrival_table, titled
 from suite.claims.intervals import Interval, paired_difference, paired_ratio
+from suite.lazy import Figure, pd
 from suite.papers.panel import Frame, Panel, Quantity
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 RIVALS = ("s-sgd", "ea-sgd")
 DECIDING = (4, 16)  # learners: as many as the paper's best on one GPU with ResNet-32, and "many"

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from paper_figures.crossbow.readings import common_target, only
 from paper_figures.crossbow.tables import accuracy_table, every_iteration, throughput_table, trained
+from suite.lazy import Figure, pd, sns
 from suite.model_averaging.time_to_accuracy import WINDOW
 from suite.papers.panel import Frame
 from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE, PRINTED
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 ALT_CURVES = "Test accuracy against epochs, median and range of the seeds, with the printed target as a dashed line."
 ALT_BARS = "Bars of the mean with a dot for each seed, and the printed values as open markers."
@@ -68,8 +65,6 @@ def curves(frame: Frame, axes: Any, printed: float, *, instead: str = "ResNet-32
 
     Where something stands in, the accuracy at which verdicts compare the runs is drawn too.
     """
-    import seaborn as sns
-
     table = accuracy_table(frame)
     by_epoch(table.assign(group=table["group"] + ", test") if training else table, axes)
     if training:
@@ -98,8 +93,6 @@ def growing(table: pd.DataFrame, axes: Any, printed: float) -> None:
 
 def by_epoch(table: pd.DataFrame, axes: Any) -> None:
     """Test accuracy against epochs, a line for each group: median and range of the seeds."""
-    import seaborn as sns
-
     names = list(table["group"].unique())
     sns.lineplot(
         table, x="epoch", y="test", hue="group", hue_order=names, style="group", style_order=names,
@@ -130,8 +123,6 @@ def bars(
     ``floor``: draw the least number of epochs that the metric can give, where a bar at it says no more than that.
     ``dodge``: a column whose values stand side by side in each category, instead of one bar.
     """
-    import seaborn as sns
-
     order = list(table[category].unique())
     hue = dodge or "method"
     hues = {name: HUES[name] for name in table[hue].unique()}
@@ -178,8 +169,6 @@ def throughput(frame: Frame, axes: Any, printed: dict[int, float] | None = None)
 
     Median and middle 80% of the repeats. ``printed``: factor by number of learners.
     """
-    import seaborn as sns
-
     table = throughput_table(frame)
     table = table.assign(series=table["network"] + ", " + table["way"] + " (" + table["device"] + ")")
     names = list(table["series"].unique())
@@ -235,8 +224,6 @@ def timeline(axes: Any, table: Any, name: str) -> None:
 
 def paths(frame: Frame, axes: Any) -> None:
     """Two replicas on their own batches and the average model between them, with their corrections towards it."""
-    import seaborn as sns
-
     table = only(frame, "algebra").curve("paths")
     table = table[table["turn"] <= FIRST]
     names = ["replica 1", "replica 2", "average"]
@@ -265,8 +252,6 @@ def on_eight_gpus(axes: Any, value: str, label: str) -> None:
 
     At m = 1 and m = 4 the model was solved from printed values, which is marked.
     """
-    import seaborn as sns
-
     table = every_iteration()
     sns.lineplot(
         table, x="learners", y=value, marker="o", color=PALETTE[0], errorbar=None, label="8 GPUs, cost model", ax=axes

@@ -9,20 +9,17 @@ printed server allows, and of a printed gain of not synchronising the rest is no
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import settings
 from suite.claims.intervals import Interval, log_interval
 from suite.clock import Link
 from suite.communication.link import PAYLOAD
+from suite.lazy import pd
 from suite.model_averaging.time_to_accuracy import MultiGpuServer
 from suite.papers.artifact import Groups, Missing
 from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame
 from suite.spec import RunSpec
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 GPUS = 8
 RESNET32_BYTES = 4 * 469_114  # of its parameters
@@ -102,8 +99,6 @@ def gain(frame: Frame, m: int, tau: int = 1, *, barrier: bool = False) -> Interv
 
 def images_per_second(frame: Frame) -> pd.DataFrame:
     """Throughput on the paper's clock. Columns: learners, tau, barrier, images_per_second, low, high."""
-    import pandas as pd
-
     slower = SECONDS / calibrated().task_seconds[1]
     rows = []
     for (m, tau, barrier), taken in seconds(frame).items():

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from paper_figures.crossbow import diagrams, plots, settings
 from paper_figures.crossbow.readings import only, told
+from suite.lazy import Figure, pd, sns
 from suite.papers.catalogue import printed
 from suite.papers.panel import Frame, Panel
 from suite.report.style import PALETTE
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 LEARNERS = (1, 2, 4)  # on each of two GPUs, as the run of Fig. 6 counts
 
@@ -102,8 +99,6 @@ FIG5.table(lambda frame: only(frame, "algebra").curve("paths"))
 @FIG6.table
 def sent(frame: Frame) -> pd.DataFrame:
     """What a GPU sends, over what it sends with one learner: a row per scheme and learners on each GPU."""
-    import pandas as pd
-
     found = only(frame, "algebra").results
     schemes = (("two levels", "traffic"), ("flat: every replica sent", "flat_traffic"))
     rows = [(said, m, sent) for said, name in schemes for m, sent in zip(LEARNERS, found[name], strict=True)]
@@ -113,8 +108,6 @@ def sent(frame: Frame) -> pd.DataFrame:
 @FIG6.drawing
 def draw_two_levels(frame: Frame, figure: Figure) -> None:
     """The paper's diagram, and beside it the numbers that cross between two GPUs, flat and with two levels."""
-    import seaborn as sns
-
     diagram, axes = figure.subplots(1, 2, width_ratios=(2, 1))
     references = ", ".join(f"{count:g}" for count in only(frame, "algebra").results["references"])
     said = f"reference models per GPU with 1, 2, 4 learners on each: {references} (printed: 1)"

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING
 
 from paper_figures.crossbow import settings
 from paper_figures.crossbow.readings import result, stored
 from suite.data.catalogue import DATASETS
+from suite.lazy import Figure, pd, sns
 from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel, Quantity
 from suite.report.style import PALETTE, PRINTED
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 MIB, GIB, PAGE, FLOAT = 2**20, 2**30, 4096, 4  # bytes
 IMAGENET_IMAGES, IMAGENET_SHAPE = 1_431_167, (3, 256, 256)  # training, validation and test; as ISGD's paper counts
@@ -79,8 +75,6 @@ def resnet50(frame: Frame) -> list[float]:
 @PANEL.table
 def table(frame: Frame) -> pd.DataFrame:
     """A row per network and column of the table: printed value and ours."""
-    import pandas as pd
-
     rows = []
     for row, (_, name) in ROWS.items():
         for column, title in COLUMNS.items():
@@ -93,8 +87,6 @@ def table(frame: Frame) -> pd.DataFrame:
 @PANEL.drawing
 def draw(frame: Frame, figure: Figure) -> None:
     """The table's columns as panels, its rows in the paper's order; values are written beside their marks."""
-    import seaborn as sns
-
     rows = table(frame)
     panels = figure.subplots(1, len(COLUMNS), sharey=True)
     for axes, title in zip(panels, COLUMNS.values(), strict=True):

@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from paper_figures.crossbow import server, settings
 from paper_figures.crossbow.readings import LADDER, accuracies, epochs, on_gpu, seconds_ratio, stand_in, stored
+from suite.lazy import pd
 from suite.model_averaging.time_to_accuracy import epochs_to_accuracy
 from suite.papers.artifact import Missing
 from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame
 from suite.runs.store import Run
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def method_of(run: Run) -> str:
@@ -64,8 +62,6 @@ def trained(frame: Frame) -> list[str]:
 
 def accuracy_table(frame: Frame) -> pd.DataFrame:
     """A row per group, seed and epoch: ``test`` and ``training`` accuracy (%), and what stands in."""
-    import pandas as pd
-
     parts = []
     for name in trained(frame):
         for run in stored(frame, name):
@@ -100,8 +96,6 @@ def arrival_table(frame: Frame, printed: float, speed: Mapping[str, float] | Non
     Each network has a target of its own. ``speed`` is the throughput of a group over that of one learner, by which
     its epochs are divided into ``time``, in epochs of one learner; 1 without. Given, only its groups are shown.
     """
-    import pandas as pd
-
     chosen = [name for name in trained(frame) if speed is None or name in speed]
     if not chosen:
         raise Missing(f"lacks training runs at {frame.profile}")
@@ -143,8 +137,6 @@ def throughput_table(frame: Frame) -> pd.DataFrame:
     ``way`` is "k learners" or "k times the batch"; of the second only the median ratio to the first is stored, so
     it has one row.
     """
-    import pandas as pd
-
     rows: list[dict[str, Any]] = []
     for name in of_experiment(frame, "crossbow/throughput"):
         (run,) = stored(frame, name)
@@ -162,8 +154,6 @@ def modelled_table() -> pd.DataFrame:
 
     ``calibrated`` marks the points that the model's constants were solved from, which it therefore meets.
     """
-    import pandas as pd
-
     printed = {(1, 1): printed_value("crossbow/fig17/tau1"), (1, None): printed_value("crossbow/fig17/nosync")}
     fitted = {*printed, (4, 1), (4, None)}  # m = 4: by the printed factor of Fig. 12a and gain of no synchronisation
     rows = [

@@ -7,17 +7,14 @@ needs ever fewer updates but never fewer than N_inf; optimal scaling takes the b
 from __future__ import annotations
 
 from statistics import median
-from typing import TYPE_CHECKING
 
 from paper_figures.inverse_law.drawing import logarithmic
 from paper_figures.inverse_law.equations import of_loop
 from paper_figures.inverse_law.settings import loop_runs
 from reference_impls import inverse_law_model as forms
 from suite.claims.intervals import Interval, log_interval
+from suite.lazy import Figure
 from suite.papers.panel import Frame, Panel
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ALG1 = Panel("inverse_law/alg1", "The four-step choice of the batch size", loop_runs)
 SCALING = Panel(

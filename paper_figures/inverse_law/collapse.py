@@ -14,7 +14,7 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from paper_figures.inverse_law.drawing import plain_decades
 from paper_figures.inverse_law.joint import (
@@ -31,14 +31,10 @@ from paper_figures.inverse_law.misfits import Misfits, largest
 from paper_figures.inverse_law.settings import LIMIT
 from suite.batch_size.law import Updates
 from suite.claims.intervals import LEVEL, Interval, jackknife_variance, quantile
+from suite.lazy import Axes, Figure, np, pd
 from suite.papers.artifact import Missing
 from suite.papers.panel import Frame, Panel
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from suite.report.style import GRID, MARKERS, PALETTE
 
 ARRIVES, FAILS = 0.8, 1.1  # kappa rate / M below which a batch is foretold to arrive, above which not to
 NEAR, POLE = 0.25, 0.7  # kappa rate / M between which the misfit tells the laws apart: beyond, seeds scatter too much
@@ -149,8 +145,6 @@ for network in NETWORKS:
 
 def _misfits(arrived: Sequence[Point]) -> Misfits:
     """Misfits of the joint law, whose constants were fixed before; they scatter between points about alike."""
-    import numpy as np
-
     off, _ = log_misfits(arrived)
     if (seeds := off.shape[1]) < 2:
         raise Missing("a second seed, by which points are told from scatter")
@@ -160,8 +154,6 @@ def _misfits(arrived: Sequence[Point]) -> Misfits:
 
 def log_misfits(arrived: Sequence[Point]) -> tuple[np.ndarray, np.ndarray]:
     """log(seen / foretold) [P, S] by the joint law, and by the printed law scaled to every rate."""
-    import numpy as np
-
     if not arrived:
         raise Missing("a combination that arrived as foretold")
     logs = np.log(np.array([p.updates.seen for p in arrived], dtype=float))  # [P, S]
@@ -172,15 +164,11 @@ def log_misfits(arrived: Sequence[Point]) -> tuple[np.ndarray, np.ndarray]:
 
 def rms(misfits: np.ndarray) -> float:
     """Root mean square, over points, of the mean misfit over seeds; ``misfits`` is [P, S]."""
-    import numpy as np
-
     return float(np.sqrt((misfits.mean(1) ** 2).mean()))
 
 
 def jackknife(misfits: np.ndarray, statistic: Callable[[Any], float]) -> Interval:
     """A statistic of [..., P, S] with Student's t on the jackknife that leaves out one seed at a time."""
-    import numpy as np
-
     seeds = misfits.shape[-1]
     whole = statistic(misfits)
     if seeds < 2:
@@ -192,7 +180,6 @@ def jackknife(misfits: np.ndarray, statistic: Callable[[Any], float]) -> Interva
 
 def better(joint: np.ndarray, first: np.ndarray) -> Interval:
     """The printed law's root mean square misfit less the joint law's; above 0 the joint law foretells better."""
-    import numpy as np
 
     def difference(both: np.ndarray) -> float:
         return rms(both[1]) - rms(both[0])
@@ -205,8 +192,6 @@ def share_foretold(found: Sequence[Point]) -> tuple[Interval, str]:
 
     Combinations count whose load lies above NEAR and outside ARRIVES to FAILS. The note names those foretold wrongly.
     """
-    import numpy as np
-
     near = [p for p in found if p.load > NEAR and p.decided]
     if not near:
         raise Missing("a combination near the pole")
@@ -231,8 +216,6 @@ def table(frame: Frame) -> pd.DataFrame:
 
     ``source`` is "fresh", or "fitted to" for the searches from which the constants come.
     """
-    import pandas as pd
-
     rows = list[tuple[Any, ...]]()
     for network in NETWORKS:
         seen = [("fresh", p.threshold, p.rate, p.updates, p.load) for p in points(frame, network, whole=False)]
@@ -265,8 +248,6 @@ class Seen(NamedTuple):
 
 def combinations(rows: pd.DataFrame) -> list[Seen]:
     """Those of rows of the table; the curves that the constants come from first, so that fresh runs lie on them."""
-    import numpy as np
-
     found = []
     for (source, rate, batch), part in rows.groupby(["source", "rate", "batch"], sort=False):
         middle = float(np.exp(np.log(part["updates"].to_numpy()).mean()))  # NaN where a seed did not arrive
@@ -292,8 +273,6 @@ def draw(frame: Frame, figure: Figure) -> None:
 
 def draw_network(axes: Axes, network: Network, rows: pd.DataFrame) -> None:
     """One panel, from the rows of the table that are the network's."""
-    from suite.report.style import MARKERS, PALETTE
-
     foretold = predictions()[network.name]
     seen = {loss: combinations(rows[rows["threshold"] == loss]) for loss in network.thresholds}
     everything = [each for found in seen.values() for each in found]
@@ -321,8 +300,6 @@ def _lacking(frame: Frame, network: Network) -> str:
 
 def _draw_foretold(axes: Axes, foretold: Prediction, low: float, top: float, colour: str, label: str) -> None:
     """The curve up to its pole, which a dotted line marks."""
-    import numpy as np
-
     pole = 1 / foretold.law.noise
     ratio = np.concatenate([np.geomspace(low, pole / 2, 50), pole * (1 - np.geomspace(0.5, 1 - SHOWN, 50))])
     ways = np.array([foretold.law.predict(1, r) * r for r in ratio])
@@ -344,8 +321,6 @@ def _draw_seen(axes: Axes, found: Sequence[Seen], top: float, colour: str, marke
 def _key(figure: Figure) -> None:
     """The marks, once above all panels."""
     from matplotlib.lines import Line2D
-
-    from suite.report.style import GRID
 
     marks = [
         Line2D([], [], color=GRID, linewidth=1, label="foretold"),

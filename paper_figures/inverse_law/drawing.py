@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from paper_figures.inverse_law.law import TOLERANCE, exponent, law_fit
 from suite.batch_size.law import FitError, Updates
+from suite.lazy import Axes, Figure, np, pd, sns
 from suite.papers.artifact import Missing
 from suite.papers.catalogue import printed_value
-from suite.report.style import GRID
+from suite.report.style import GRID, LINES, MARKERS, PALETTE, PRINTED
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from suite.claims.intervals import Interval
 
@@ -50,8 +48,6 @@ def plain_decades(axes: Axes) -> None:
 
 def updates_table(found: Mapping[float, Sequence[Updates]]) -> pd.DataFrame:
     """A row per threshold (nats), batch size and seed: ``updates``, NaN for a run that ended at ``limit`` before."""
-    import pandas as pd
-
     rows = [
         (threshold, u.batch, seed, math.nan if n is None else n, u.limit)
         for threshold, counted in found.items()
@@ -67,11 +63,6 @@ def draw_law(axes: Axes, counted: list[Updates], label: str, order: int = 0) -> 
     Runs that ended at their limit are hollow. ``label`` stands beside the curve's end at large batches. ``order``
     chooses colour, marker and line style.
     """
-    import numpy as np
-    import seaborn as sns
-
-    from suite.report.style import LINES, MARKERS, PALETTE
-
     colour, marker = PALETTE[order], MARKERS[order]
     table = updates_table({0.0: counted})
     seen, lost = table.dropna(subset="updates"), table[table["updates"].isna()]
@@ -174,10 +165,6 @@ def draw_laws(table: pd.DataFrame, figure: Figure) -> None:
 
 def draw_residuals(axes: Axes, table: pd.DataFrame) -> None:
     """Mean over thresholds and seeds with a standard deviation; curves side by side at each batch size."""
-    import seaborn as sns
-
-    from suite.report.style import GRID, MARKERS, PALETTE
-
     names = list(table["curve"].unique())
     shift = table["curve"].map({name: 0.6 * (i / len(names) - 0.5) for i, name in enumerate(names)})
     beside = table.assign(batch=table["batch"] * 2**shift)
@@ -205,10 +192,6 @@ def draw_exponents(axes: Axes, table: pd.DataFrame) -> None:
 
     An interval that is open below ends at an arrow, the end of the range searched.
     """
-    import numpy as np
-
-    from suite.report.style import GRID, PALETTE, PRINTED
-
     places = range(len(table))
     beyond = np.isneginf(table["low"]) & np.isfinite(table["high"])
     spread = [table["value"] - table["low"].where(~beyond, table["value"]), table["high"] - table["value"]]
@@ -229,10 +212,6 @@ def draw_exponents(axes: Axes, table: pd.DataFrame) -> None:
 
 def draw_preferences(axes: Axes, table: pd.DataFrame) -> None:
     """How much worse ISGD's Eq. 22 fits each curve; the curves are those of the panel beside."""
-    import seaborn as sns
-
-    from suite.report.style import GRID, PALETTE
-
     names = [*table["curve"], TOGETHER]  # the last row, of all curves together, has exponents alone
     sns.barplot(
         table, x="value", y="curve", order=names, color=PALETTE[1], saturation=1, errorbar=None, width=0.5, ax=axes

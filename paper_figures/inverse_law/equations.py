@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from functools import partial
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from paper_figures.inverse_law.drawing import logarithmic
 from paper_figures.inverse_law.law import (
@@ -25,14 +25,12 @@ from paper_figures.inverse_law.law import (
 from paper_figures.inverse_law.settings import BY_NAME, LOOP, Row, law_runs, loop_runs
 from suite.batch_size.knee import Knee, fit_knee
 from suite.claims.intervals import Interval, log_interval, log_slope, mean_interval
+from suite.lazy import Figure, np, pd, sns
 from suite.papers.artifact import Groups, Missing
 from suite.papers.catalogue import printed
 from suite.papers.panel import Frame, Panel
+from suite.report.style import GRID, LINES, PALETTE
 from suite.spec import RunSpec
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 MNIST = tuple(
     BY_NAME[f"mnist_{name}"] for name in ("small-lr0p01", "medium-lr0p01", "medium-lr0p05", "evenodd-lr0p05")
@@ -150,8 +148,6 @@ def between_learners(frame: Frame) -> float:
 @EQ3.quantity("allreduce-constant")
 def growth(frame: Frame) -> Interval:
     """Log-log slope of an all-reduce's time over the learners; the interval covers the latencies."""
-    import numpy as np
-
     many = [2**k for k in range(1, 9)]
     times = [[allreduce_seconds(learners, latency) for learners in many] for latency in LATENCIES]
     slopes = [float(np.polyfit(np.log(many), np.log(seconds), 1)[0]) for seconds in times]
@@ -172,8 +168,6 @@ def allreduce_seconds(learners: int, latency: float = 0.0) -> float:
 
 def around_knee(below: bool, frame: Frame) -> tuple[list[float], str]:
     """Log-log slopes of seconds per update over all batch sizes on one side of the fitted knee, by round."""
-    import numpy as np
-
     wide = of_loop(frame, "timings").pivot_table(index=["repeat", "round"], columns="batch", values="seconds")
     sizes = [int(batch) for batch in wide.columns]
     knee = fit_knee({batch: float(wide[batch].median()) for batch in sizes}).knee
@@ -276,11 +270,6 @@ def table_of_updates(frame: Frame) -> pd.DataFrame:
 @EQ4.drawing
 def draw_knee(frame: Frame, figure: Figure) -> None:
     """Seconds per update by batch size: median and spread of the rounds, with Eq. 4 fitted."""
-    import numpy as np
-    import seaborn as sns
-
-    from suite.report.style import GRID, LINES, PALETTE
-
     table, knee = table_of_updates(frame), fitted_knee(frame)
     sizes = sorted(table["batch"].unique())
     grid = sorted({*np.geomspace(sizes[0], sizes[-1], 60), knee.knee})
@@ -311,10 +300,6 @@ def table_of_times(frame: Frame) -> pd.DataFrame:
 @EQ5.drawing
 def draw_times(frame: Frame, figure: Figure) -> None:
     """Predicted and measured seconds to converge by batch size, the size picked, and below it their ratio."""
-    import seaborn as sns
-
-    from suite.report.style import GRID, LINES, PALETTE
-
     table, mean, chosen = table_of_times(frame), mean_seconds(frame), int(frame.one("loop")["chosen"])
     best = min(mean, key=lambda batch: mean[batch])
     axes, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))

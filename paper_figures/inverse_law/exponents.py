@@ -16,13 +16,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from suite.batch_size.law import FitError, InverseLawFit, Updates, fit_inverse_law
 from suite.claims.intervals import LEVEL, Interval, jackknife_variance, quantile
-
-if TYPE_CHECKING:
-    import numpy as np
+from suite.lazy import np
 
 LEAST_POINTS = 4  # batch sizes of a family: F, A and p fit any three
 RANGE = (0.05, 5.0)  # in which the exponent is looked for
@@ -40,8 +38,6 @@ class Family(NamedTuple):
 
     def without(self, seed: int) -> Family:
         """The family without one of its seeds."""
-        import numpy as np
-
         return self._replace(logs=np.delete(self.logs, seed, 1))
 
 
@@ -108,8 +104,6 @@ def _other_end(families: Sequence[Sequence[Family]], whole: float) -> float:
 
 def _jackknife(families: Sequence[Sequence[Family]], count: int, whole: float) -> float:
     """Variance of the exponent from leaving out one seed at a time of the curves that have ``count`` of them."""
-    import numpy as np
-
     left_out = []
     for j in range(count):
         rest = [[f.without(j) if f.logs.shape[1] == count else f for f in curve] for curve in families]
@@ -118,8 +112,6 @@ def _jackknife(families: Sequence[Sequence[Family]], count: int, whole: float) -
 
 
 def _family(counted: Sequence[Updates]) -> Family:
-    import numpy as np
-
     logs = [[math.log(n if n is not None else u.limit or math.nan) for n in u.seen] for u in counted]
     limited = np.array([u.censored > 0 for u in counted])
     return Family(np.array([float(u.batch) for u in counted]), np.array(logs), limited)
@@ -130,8 +122,6 @@ def _fitted(curves: Sequence[Sequence[Family]], start: float | None) -> tuple[fl
 
     The error is infinite where no exponent fits better than another: updates that do not fall with the batch size.
     """
-    import numpy as np
-
     found = _least_squares(curves, (0.6, 1.0, 1.8) if start is None else (start,))
     exponent = math.exp(found.x[0])
     spare = len(found.fun) - len(found.x)
@@ -147,7 +137,6 @@ def _fitted(curves: Sequence[Sequence[Family]], start: float | None) -> tuple[fl
 
 def _least_squares(curves: Sequence[Sequence[Family]], starts: Sequence[float], *, fixed: bool = False) -> Any:
     """The best fit from these exponents, all families at once; ``fixed`` leaves the exponent where it starts."""
-    import numpy as np
     from scipy.optimize import least_squares
 
     families = [family for curve in curves for family in curve]

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise, product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from paper_figures.inverse_law import misfits
 from paper_figures.inverse_law.drawing import (
@@ -56,13 +56,10 @@ from paper_figures.inverse_law.settings import (
 )
 from suite.batch_size.law import FitError, InverseLawFit, Updates
 from suite.claims.intervals import Interval
+from suite.lazy import Figure, pd
 from suite.papers.artifact import Missing
 from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 FIG1A = Panel(
     "inverse_law/fig1a",
@@ -237,8 +234,6 @@ for threshold, batch in product(map(MEDIUM.threshold, PAPER_HALVINGS), SWINGING[
 @FIG1A.table
 def table(frame: Frame) -> pd.DataFrame:
     """A row per curve, threshold (nats), batch size (examples) and seed: ``updates``, NaN beyond ``limit``."""
-    import pandas as pd
-
     parts = []
     for row in stored_rows(frame, (*ROWS, *VARIANTS)):
         rows = updates_table(families(frame, row))
@@ -289,8 +284,6 @@ def table_of_laws(frame: Frame) -> pd.DataFrame:
     "residual" (% of the law, by threshold, batch size and seed), "exponent" (with its interval, and -1 as printed) or
     "preference" (log10 of squared misfits).
     """
-    import pandas as pd
-
     rows: list[dict[str, Any]] = []
     every: list[list[list[Updates]]] = []
     for row in repeated_rows(frame):

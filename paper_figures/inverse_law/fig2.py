@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING, Any
 from paper_figures.inverse_law.drawing import draw_law, finish_law, key, told, updates_table
 from paper_figures.inverse_law.law import Search, crossings, exponent, searches, told_apart
 from suite.claims.intervals import Interval
+from suite.lazy import Figure, pd
 from suite.papers.artifact import Groups, Missing
 from suite.papers.panel import Frame, Panel
 from suite.spec import RunSpec
 
 if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
-
     from suite.batch_size.law import Updates
 
 WORD_BATCHES = (100, 200, 400, 800, 1600, 3200, 6400)
@@ -131,8 +129,6 @@ def trained(frame: Frame) -> dict[str, list[Search]]:
 
 def table(frame: Frame) -> pd.DataFrame:
     """A row per corpus, threshold (nats), batch size (words) and seed: ``updates``, NaN beyond ``limit``."""
-    import pandas as pd
-
     parts = []
     for group, runs in trained(frame).items():
         rows = updates_table(counts(runs))

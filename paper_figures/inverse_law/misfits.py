@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from paper_figures.inverse_law.exponents import LEAST_POINTS
 from paper_figures.inverse_law.law import (
@@ -41,11 +41,9 @@ from paper_figures.inverse_law.law import (
 from paper_figures.inverse_law.settings import BY_NAME, ONCE, Row
 from suite.batch_size.law import FitError, InverseLawFit, Updates, fit_inverse_law
 from suite.claims.intervals import LEVEL, Interval, jackknife_variance, log_interval, quantile
+from suite.lazy import np
 from suite.papers.artifact import Missing
 from suite.papers.panel import Frame, Quantity
-
-if TYPE_CHECKING:
-    import numpy as np
 
 # Curves whose scatter between seeds is lent to those of one seed: the LeNet's on CIFAR.
 LENDING = (BY_NAME["cifar10_small-lr0p05"], BY_NAME["cifar100_small-lr0p05"])
@@ -92,8 +90,6 @@ def largest_misfit(thresholds: Iterable[Sequence[Updates]], scatter: Scatter | N
 
 def largest(found: Sequence[Misfits]) -> Interval:
     """The largest relative misfit of all points, with the interval described above; ``n`` is the number of seeds."""
-    import numpy as np
-
     count = sum(len(each.misfit) for each in found)
     value = max(float(np.abs(each.misfit).max()) for each in found)
     if any(each.degrees < 1 for each in found):
@@ -111,8 +107,6 @@ def misfits(counted: Sequence[Updates], scatter: Scatter | None = None) -> Misfi
 
     With one seed the errors are those of residuals that scatter as ``scatter`` says.
     """
-    import numpy as np
-
     batch = np.array([float(u.batch) for u in counted])
     logs = np.log(np.array([u.seen for u in counted], dtype=float))  # [P, S]
     seeds = logs.shape[1]
@@ -133,8 +127,6 @@ def misfits(counted: Sequence[Updates], scatter: Scatter | None = None) -> Misfi
 
 def _misfit(batch: np.ndarray, means: np.ndarray) -> np.ndarray:
     """Misfits of the law fitted to means of logarithms [P]."""
-    import numpy as np
-
     law = fit_inverse_law([Updates(int(b), (math.exp(mean),)) for b, mean in zip(batch, means, strict=True)])
     return means - np.log(law.floor + law.sensitivity / batch)
 
@@ -172,7 +164,6 @@ def preference(counted: Sequence[Updates]) -> float:
 
     Two constants each, to the finished runs; above 0 the inverse law fits better.
     """
-    import numpy as np
     from scipy.optimize import least_squares
 
     batch = np.array([float(u.batch) for u in counted for n in u.seen if n is not None])
@@ -193,8 +184,6 @@ def preference(counted: Sequence[Updates]) -> float:
 
 def rival_root(batch: float | np.ndarray, u: float, v: float) -> Any:
     """Square root of the iterations of ISGD's model at a batch size, or at an array of them."""
-    import numpy as np
-
     root = u / np.sqrt(batch)
     return root + np.sqrt(root**2 + v)
 

@@ -10,18 +10,13 @@ enough.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from paper_figures.isgd import settings
 from paper_figures.isgd.pairs import settings_of
 from suite.claims.intervals import Interval
+from suite.lazy import Axes, Figure, np, pd
 from suite.papers.artifact import Groups, Missing
 from suite.papers.panel import Frame, Panel
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 def alg2_runs(profile: str) -> Groups:
@@ -66,8 +61,6 @@ def steps_needed(group: str, frame: Frame) -> Interval:
 
     Raises Missing where no acceleration was left to Algorithm 2.
     """
-    import numpy as np
-
     medians = [float(np.median(steps)) for steps in hard_chases(frame, group) if steps]
     if not medians:
         raise Missing("an acceleration that the SGD step had not ended")

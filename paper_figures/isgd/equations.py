@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from paper_figures.isgd import settings
 from paper_figures.isgd.fig8 import NAMES
 from paper_figures.isgd.settings import DIGITS, MNIST, NETWORKS, train
 from suite.claims.intervals import Interval, log_slope, mean_interval, paired_difference
+from suite.lazy import Figure, np, pd
 from suite.papers.artifact import Groups
 from suite.papers.panel import Frame, Panel
 from suite.spec import RunSpec
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 VARIANCE = RunSpec("isgd/variance", {**DIGITS, "batches": (4, 8, 16, 32, 64, 128), "draws": 300, "warm": 60})
 BOUND = RunSpec("isgd/bound", {"d": 20, "examples": 512, "batches": (1, 4, 16, 64), "updates": 2048, "runs": 128})
@@ -117,8 +113,6 @@ def draw_variance(frame: Frame, figure: Figure) -> None:
 
 def line(batches: pd.Series, seconds: pd.Series) -> tuple[float, float, float]:
     """Slope in seconds per image, intercept in seconds, and share of the variance explained, of a fitted line."""
-    import numpy as np
-
     x, y = np.asarray(batches), np.asarray(seconds)
     slope, intercept = np.polyfit(x, y, 1)
     return float(slope), float(intercept), float(1 - (y - slope * x - intercept).var() / y.var())
@@ -155,8 +149,6 @@ def linear(frame: Frame) -> Interval:
 @EQ19.drawing
 def draw_times(frame: Frame, figure: Figure) -> None:
     """Medians with their line, and what the sum of the gradients took within them."""
-    import numpy as np
-
     groups = list(dict.fromkeys(frame.runs["group"]))
     part, kinds = frame.needed(groups), dict.fromkeys(group.split()[0] for group in groups)
     every = np.ravel(figure.subplots(1, len(kinds)))

@@ -9,21 +9,17 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from paper_figures.isgd.pairs import settings_of
 from paper_figures.isgd.settings import CIFAR, DIGITS, train
 from suite.claims.intervals import Interval
+from suite.lazy import Axes, Figure, np, pd, sns
 from suite.papers.artifact import Groups, Missing
 from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel
 from suite.report.style import PRINTED
 from suite.spec import RunSpec
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 EPOCHS = {"balanced": 2200, "single-class": 1700}  # a little more than the last epoch that the text names
 LONG = 1000  # epochs below which a run says nothing of when batches are done
@@ -86,8 +82,6 @@ def long(frame: Frame, group: str) -> Any:
 
 def mean_correlation(found: Any) -> float:
     """Mean correlation of the epoch-to-epoch changes of every pair of batches."""
-    import numpy as np
-
     matrix = np.corrcoef(np.diff(found, axis=0).T)
     return float(matrix[np.triu_indices(10, 1)].mean())
 
@@ -106,16 +100,12 @@ def completion(trace: Any, level: float = TRAINED, window: int = WINDOW) -> floa
 
     What comes later is no training: a batch that has been fitted for a thousand epochs and is disturbed was done.
     """
-    import pandas as pd
-
     below = (pd.Series(trace).rolling(window).median().to_numpy() < level).nonzero()[0]
     return float(below[0]) if len(below) else math.inf
 
 
 def done(found: Any) -> Any:
     """When each batch was done [10], in epochs; infinite where it was not fully trained by the end."""
-    import numpy as np
-
     return np.array([completion(trace) for trace in found.T])
 
 
@@ -134,8 +124,6 @@ def finite(at: float, what: str) -> float:
 
 def floor(group: str, frame: Frame) -> float:
     """Median loss of the batches done, over the last 100 epochs. Raises Missing where there is none."""
-    import numpy as np
-
     found = long(frame, group)
     trained = np.isfinite(done(found))
     finite(done(found).min(), f"a batch that is fully trained after {len(found)} epochs")
@@ -251,8 +239,6 @@ SINGLE.quantity("floor", ["single"])(partial(floor, "single"))
 
 def table(group: str, frame: Frame) -> pd.DataFrame:
     """A row per epoch and batch: its loss in nats."""
-    import pandas as pd
-
     rows = pd.DataFrame(losses(frame.needed([group]), group)).rename_axis(index="epoch", columns="batch")
     return rows.stack().rename("loss").reset_index()
 
@@ -275,8 +261,6 @@ def draw(
 
 def draw_traces(rows: pd.DataFrame, axes: Axes, length: int) -> None:
     """Ten curves; the losses span decades."""
-    import seaborn as sns
-
     look: dict[str, Any] = {"linewidth": 0.6, "palette": "tab10", "legend": "full", "errorbar": None}
     sns.lineplot(rows, x="epoch", y="loss", hue="batch", estimator=None, ax=axes, **look)
     axes.axhline(TRAINED, color="0.3", linestyle="--", linewidth=1, label=f"trained: below {TRAINED:g}")

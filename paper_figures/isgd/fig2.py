@@ -7,17 +7,14 @@ of Fig. 5b stand in for AlexNet, at the smoke profile those of the embedded digi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from paper_figures.isgd import settings
 from paper_figures.isgd.pairs import settings_of
 from suite.data.catalogue import DATASETS
+from suite.lazy import Figure, np, pd, sns
 from suite.papers.artifact import Groups
 from suite.papers.panel import Frame, Panel
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 NETWORKS = {"caffe_cifar_quick": "Caffe-Quick on CIFAR-10", "digits_lenet": "LeNet on scikit-learn's digits"}
 
@@ -53,8 +50,6 @@ def stand_in(frame: Frame) -> str:
 @PANEL.quantity("decline", ["isgd"], shown=True, note=stand_in)
 def decline(frame: Frame) -> list[float]:
     """By how much the mean falls in the second half of a run and in the first: the least over the runs."""
-    import numpy as np
-
     falls = []
     for run in frame["isgd"]["run"]:
         table = updates(frame, run)
@@ -74,8 +69,6 @@ def table(frame: Frame) -> pd.DataFrame:
 @PANEL.drawing
 def draw(frame: Frame, figure: Figure) -> None:
     """Fig. 2's chart: losses as dots, mean and limit as lines, and the batches that were accelerated ringed."""
-    import seaborn as sns
-
     rows = table(frame)
     axes = figure.subplots()
     met, accelerated = rows[rows["chasing"] == 0], rows[rows["accelerated"]]

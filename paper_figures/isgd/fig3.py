@@ -16,14 +16,11 @@ sentence that the faster system has the larger optimum, which is what Eq. 22 giv
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from suite.lazy import Axes, Figure
 from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 SYSTEMS = ((2000.0, 0.3), (1000.0, 0.3))  # (C1 images/s, C2 s), section 3.4.2 and the legend of Fig. 3
 AXIS = (1, 3000)  # batch sizes of Fig. 3

@@ -6,14 +6,9 @@ along a tree in log2 n steps; the master updates the weights and broadcasts them
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from paper_figures.isgd.settings import SMALL
+from suite.lazy import Axes, Figure
 from suite.papers.panel import Frame, Panel
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 DEVICES = 4  # in the diagram
 LEVELS = {"batch": 5.2, "part": 4.2, "device": 3.2}

@@ -10,19 +10,16 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from paper_figures.isgd import settings
 from paper_figures.isgd.settings import CIFAR, MNIST
 from suite.claims.intervals import Interval, at_least, mean_interval
 from suite.data.catalogue import DATASETS
+from suite.lazy import Figure, np, pd, sns
 from suite.papers.artifact import Groups, Missing
 from suite.papers.panel import Frame, Panel
 from suite.spec import RunSpec
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 # Eq. 19's C2 in images of compute, from the shares of an iteration at batch 500 that Fig. 8 prints
 LENET_SYNCHRONISATION = 500 * 0.23 / 0.77
@@ -123,8 +120,6 @@ def synchronisation(case: Case, parameters: float) -> float:
 
 def timed(case: Case, frame: Frame, fewest: int = 1) -> pd.DataFrame:
     """A row per configuration of so many GPUs, seed and test after training began: modelled time and accuracy."""
-    import pandas as pd
-
     found = []
     for batch, gpus in case.configurations:
         if gpus < fewest:
@@ -156,8 +151,6 @@ def extreme(case: Case, frame: Frame) -> Interval:
 
     A seed that did not get there leaves the ratio open.
     """
-    import numpy as np
-
     times = arrivals(case, frame)
     arrived = times[np.isfinite(times).all(axis=1)]
     if arrived.empty:
@@ -193,9 +186,6 @@ def table(case: Case, frame: Frame) -> pd.DataFrame:
 
 def draw(case: Case, frame: Frame, figure: Figure) -> None:
     """A curve per configuration in the paper's order, and the first one four times as fast: its ideal."""
-    import pandas as pd
-    import seaborn as sns
-
     rows, axes = table(case, frame), figure.subplots()
     alone = rows[rows["configuration"] == rows["configuration"].iloc[0]]
     ideal = alone.assign(time=alone["time"] / 4, configuration="ideal speedup")

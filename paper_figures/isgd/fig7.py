@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from paper_figures.isgd import settings
 from paper_figures.isgd.settings import NETWORKS
+from suite.lazy import Figure, np, pd, sns
 from suite.papers.artifact import Groups, Missing
 from suite.papers.catalogue import printed_value
 from suite.papers.grades import machine_of
 from suite.papers.panel import Frame, Panel
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from suite.report.style import INK, PALETTE
 
 FULL = 1.05  # saturated: at most this multiple of the least time per image
 CARD = "TITAN X"  # the paper's
@@ -72,8 +70,6 @@ def saturation(kind: str, frame: Frame) -> float:
 
 def shape(kind: str, frame: Frame) -> list[float]:
     """Log ratio of the ends, and how much steeper the first third of the log axis falls than the last."""
-    import numpy as np
-
     times = per_image(frame, kind)
     x, y = np.log(times.index.to_numpy()), np.log(times.to_numpy())
     third = (x[-1] - x[0]) / 3
@@ -120,10 +116,7 @@ def table(kind: str, frame: Frame) -> pd.DataFrame:
 
 def draw(kind: str, named: str, frame: Frame, figure: Figure) -> None:
     """Normalised latency on logarithmic axes; a line across where one card and two are printed to be saturated."""
-    import seaborn as sns
     from matplotlib.ticker import StrMethodFormatter
-
-    from suite.report.style import INK, PALETTE
 
     rows = table(kind, frame)
     (device, card), axes = machine(frame, kind), figure.subplots()

@@ -8,19 +8,16 @@ no hosts ran, the lines are gradients timed on one device with a modelled link, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from paper_figures.isgd import settings
 from paper_figures.isgd.fig7 import medians
 from paper_figures.isgd.settings import NETWORKS
 from suite.claims.intervals import Interval, least, mean_interval
+from suite.lazy import Figure, np, pd, sns
 from suite.papers.artifact import Groups, Missing
 from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 NAMES = {"imagenet": "AlexNet", "cifar": "Caffe-Quick", "mnist": "LeNet"}  # in the order of the paper's legend
 LINK = {"latency": 2e-5, "bandwidth": 6e9}  # PCIe 3.0 between two cards of 2016: about 6 GB/s per direction
@@ -92,9 +89,6 @@ def order(frame: Frame) -> list[Interval]:
 
 def modelled(frame: Frame, kind: str) -> pd.DataFrame:
     """Synchronisation's share (%) on four devices joined by the modelled link, from a quarter of the batch on."""
-    import numpy as np
-    import pandas as pd
-
     from suite.clock import Link
     from suite.models.table import counts
 
@@ -111,8 +105,6 @@ def table(frame: Frame) -> pd.DataFrame:
 
     Rows of source "hosts" hold one repetition each on four hosts, where they ran.
     """
-    import pandas as pd
-
     tables = []
     for kind, name in NAMES.items():
         if len(frame[kind]):
@@ -128,8 +120,6 @@ def table(frame: Frame) -> pd.DataFrame:
 @PANEL.drawing
 def draw(frame: Frame, figure: Figure) -> None:
     """Ours as lines, on hosts where they ran; the four printed shares as open markers in their network's colour."""
-    import seaborn as sns
-
     axes, rows = figure.subplots(), table(frame)
     source = "hosts" if "hosts" in set(rows["source"]) else "modelled"
     looks: dict[str, Any] = {"hue": "network", "style": "network", "hue_order": list(NAMES.values()), "markers": True}

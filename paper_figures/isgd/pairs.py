@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from suite.claims.intervals import at_least
+from suite.lazy import np, pd
 from suite.papers.artifact import Missing
 from suite.papers.panel import Frame
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
 
 PAIR = ("sgd", "isgd")
 # accuracies marked on the axes of Figs. 5a and 5b, and what serves for other data
@@ -35,8 +32,6 @@ def tests(frame: Frame, group: str) -> list[pd.DataFrame]:
 
 def column(frame: Frame, group: str, name: str) -> np.ndarray:
     """One column of the tests of a group [seeds, tests]."""
-    import numpy as np
-
     return np.array([table[name] for table in tests(frame, group)])
 
 
@@ -62,9 +57,6 @@ def log_speed(frame: Frame, treated: str = "isgd", unit: str = "update", also: t
 
     ``also`` names other groups that must have reached that error.
     """
-    import numpy as np
-    import pandas as pd
-
     error = common_error(frame, "sgd", treated, *also)
     plain, ours = ([first_below(t, error, unit) for t in tests(frame, group)] for group in ("sgd", treated))
     return pd.Series(np.log(np.array(plain) / np.array(ours)))
@@ -77,7 +69,5 @@ def until(frame: Frame, treated: str = "isgd") -> str:
 
 def error_leads(frame: Frame, treated: str = "isgd") -> pd.Series:
     """Per seed: SGD's training error minus that of ``treated``, averaged over the tests of the second half."""
-    import pandas as pd
-
     lead = column(frame, "sgd", "train_error") - column(frame, treated, "train_error")  # [seeds, tests]
     return pd.Series(lead[:, lead.shape[1] // 2 :].mean(1))

@@ -10,20 +10,17 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from paper_figures.isgd import settings
 from paper_figures.isgd.pairs import common_error, error_leads, log_speed, settings_of, until
 from paper_figures.isgd.settings import DIGITS, MNIST, train
 from suite.claims.intervals import mean_interval, percent_saved
 from suite.data.catalogue import DATASETS
+from suite.lazy import Axes, Figure, np, pd, sns
 from suite.papers.artifact import Groups
 from suite.papers.panel import Frame, Panel
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from suite.report import style
 
 
 class Treatment(NamedTuple):
@@ -127,8 +124,6 @@ def table(frame: Frame) -> pd.DataFrame:
     ``gain`` is log(SGD's loss / ISGD's) over the last epoch after as many gradient evaluations, minus infinity for
     a run that diverged; ``chases`` is the share of updates that were steps of Algorithm 2.
     """
-    import pandas as pd
-
     asked = set(frame.runs["group"])
     part = frame.needed(group for group in SEARCHED if group in asked)
     sgd = part["search sgd"]
@@ -186,11 +181,6 @@ def draw(frame: Frame, figure: Figure) -> None:
 
 def draw_search(frame: Frame, axes: Axes) -> None:
     """Training loss over SGD's against zeta; the band spans the seeds."""
-    import numpy as np
-    import seaborn as sns
-
-    from suite.report import style
-
     rows = table(frame).assign(ratio=lambda each: np.exp(-each["gain"]))
     rows = rows.rename(columns={"margin": "margin (deviations)", "stop": "most steps"})
     ended = rows[np.isfinite(rows["ratio"])]
@@ -210,11 +200,6 @@ def draw_search(frame: Frame, axes: Axes) -> None:
 
 def draw_decision(frame: Frame, axes: Axes) -> None:
     """Gradient evaluations saved to an accuracy: every seed, and the mean with its interval."""
-    import pandas as pd
-    import seaborn as sns
-
-    from suite.report import style
-
     # one accuracy for both, which all three groups reach
     pairs = {"as the rate": ("isgd", "chosen"), "as chosen": ("chosen", "isgd")}
     steps = {name: log_speed(frame, group, also=(other,)) for name, (group, other) in pairs.items()}

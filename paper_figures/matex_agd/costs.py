@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from paper_figures.matex_agd.settings import EFFECTIVE_BATCH
 from suite.claims.intervals import Interval
 from suite.cost_models.machines import DGX1, SANDY_BRIDGE, LayerCost, Machine, Setting, exchange, network
 from suite.cost_models.overlap import delayed, rates
+from suite.lazy import np
 from suite.papers.panel import Frame
 from suite.spec import RunSpec
-
-if TYPE_CHECKING:
-    import numpy as np
 
 ALEXNET, GOOGLENET = "caffe_alexnet", "caffe_googlenet"
 LAYERS = RunSpec("matex_agd/layers")
@@ -61,15 +58,11 @@ def _relative(letter: str, layers: tuple[LayerCost, ...]) -> dict[int, list[dict
 
 def best_delayed(frame: Frame, letter: str, devices: int, over: str) -> np.ndarray:
     """The best delayed rate over that of another approach, at each setting."""
-    import numpy as np
-
     return np.array([max(seen[n] for n in DELAYED) / seen[over] for seen in relative(frame, letter)[devices]])
 
 
 def speedup(frame: Frame) -> Interval:
     """The largest speed-up over the panels and numbers of devices, of the machine on which it is larger."""
-    import numpy as np
-
     found = []
     for letters in ("ac", "bd"):  # of one machine: its settings are common
         rows = [best_delayed(frame, letter, devices, "SGD") for letter in letters for devices in SHARED]
@@ -79,8 +72,6 @@ def speedup(frame: Frame) -> Interval:
 
 def efficiency(frame: Frame) -> Interval:
     """Per cent: the largest rate on eight devices over eight times that on one, of the four panels."""
-    import numpy as np
-
     devices, found = max(SHARED), []
     for letter, (name, machine) in CASES.items():
         layers, batch = layer_costs(frame, name), EFFECTIVE_BATCH[name]

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from paper_figures.matex_agd.costs import DELAYED
 from paper_figures.matex_agd.exchanges import LAYER_WISE, SPEEDS
 from suite.claims.intervals import log_interval
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
+from suite.lazy import Axes, pd, sns
+from suite.report.style import INK, PALETTE
 
 IN_THE_PAPER = ("no comm", "SGD", *DELAYED)  # the bars of Fig. 1 whose labels survive
 APPROACHES = (*IN_THE_PAPER, *LAYER_WISE)
@@ -19,10 +17,6 @@ APPROACHES = (*IN_THE_PAPER, *LAYER_WISE)
 
 def draw_bars(table: pd.DataFrame, axes: Axes, modelled: pd.DataFrame | None = None) -> None:
     """Bars by approach and number of devices, with whiskers from ``low`` to ``high``; crosses where ``modelled``."""
-    import seaborn as sns
-
-    from suite.report.style import INK, PALETTE
-
     approaches = [name for name in APPROACHES if name in set(table["approach"])]
     counts = sorted(table["devices"].unique().tolist())
     names = [f"{count} device{'s' * (count > 1)}" for count in counts]
@@ -48,10 +42,6 @@ def draw_bars(table: pd.DataFrame, axes: Axes, modelled: pd.DataFrame | None = N
 
 def draw_link(table: pd.DataFrame, methods: Sequence[str], axes: Axes) -> None:
     """Bars of rates by method and speed with t intervals, a dot for each repetition, crosses for the cost model."""
-    import seaborn as sns
-
-    from suite.report.style import INK, PALETTE
-
     table = table.assign(speed=[f"{speed / 1e6:g} Mbit/s" for speed in table["speed"]])
     speeds = [f"{speed / 1e6:g} Mbit/s" for speed in SPEEDS]
     looks: dict[str, Any] = {"x": "approach", "y": "rate", "order": methods, "hue": "speed", "hue_order": speeds}

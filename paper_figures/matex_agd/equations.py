@@ -6,16 +6,13 @@ communication, measured, simulated and predicted.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from paper_figures.matex_agd.costs import DELAYED
 from paper_figures.matex_agd.drawing import draw_link
 from paper_figures.matex_agd.exchanges import METHODS, WORKLOADS, link_runs, link_table
+from suite.lazy import Figure
 from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from suite.report.style import INK
 
 EFFICIENCY = Panel(
     "matex_agd/eq-efficiency",
@@ -36,8 +33,6 @@ def draw(frame: Frame, figure: Figure) -> None:
 
     What is printed stands beside them as if its two numbers belonged to one setting: AGD at its best, and SGD.
     """
-    from suite.report.style import INK
-
     rows = link_table(frame, *WORKLOADS)
     best, speedup = printed_value("matex_agd/fig1a/efficiency"), printed_value("matex_agd/fig1a/speedup")
     for axes, (workload, title) in zip(figure.subplots(2, 1, sharey=True), WORKLOADS.items(), strict=True):

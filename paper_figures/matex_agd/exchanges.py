@@ -10,19 +10,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from paper_figures.matex_agd.costs import CASES, DELAYED, SHARED
 from paper_figures.matex_agd.settings import EFFECTIVE_BATCH
 from suite.claims.intervals import Interval, least, log_interval, mean_interval
 from suite.communication.link import PAYLOAD
 from suite.cost_models.overlap import AllReduce, LayerTimes, NetworkTimes, rates
+from suite.lazy import pd
 from suite.papers.artifact import Groups, Missing
 from suite.papers.panel import Frame
 from suite.spec import RunSpec
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SPEEDS = (2e8, 6e8, 4e9)  # bits per second: communication-bound, balanced, compute-bound
 WORKLOADS = {
@@ -168,8 +165,6 @@ def link_table(frame: Frame, *workloads: str) -> pd.DataFrame:
 
     ``source`` is "link" with a row per repetition, or "cost model", which predicts the sleeping network.
     """
-    import pandas as pd
-
     parts = []
     for workload in workloads:
         for speed, table in over_link(frame, workload).items():
@@ -186,8 +181,6 @@ def link_table(frame: Frame, *workloads: str) -> pd.DataFrame:
 
 def hosts_table(frame: Frame, letter: str) -> pd.DataFrame:
     """Rates over no communication on hosts: approach, devices, rate, low and high (95% t interval), source."""
-    import pandas as pd
-
     rows = [
         {"approach": name, "devices": devices, "rate": seen.mean, "low": seen.low, "high": seen.high}
         for devices, table in on_hosts(frame, letter).items()

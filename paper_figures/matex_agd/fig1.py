@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from paper_figures.matex_agd import costs, exchanges
 from paper_figures.matex_agd.costs import ALEXNET, CASES, GOOGLENET, LAYERS, relative
@@ -21,13 +20,10 @@ from paper_figures.matex_agd.exchanges import host_runs, hosts_table, link_runs,
 from paper_figures.matex_agd.settings import COMPUTE, EFFECTIVE_BATCH, whole_training
 from paper_figures.matex_agd.table1 import accuracies
 from suite.claims.intervals import Interval, log_interval, mean_interval
+from suite.lazy import Figure, pd
 from suite.papers.artifact import Groups, Missing
 from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel, Quantity
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 NAMES = {ALEXNET: "AlexNet", GOOGLENET: "GoogLeNet"}
 TRAINED = ("serial", "agd1", "agd2", "agd3")
@@ -176,8 +172,6 @@ def table(letter: str, frame: Frame) -> pd.DataFrame:
     Those on hosts (source "hosts") follow, and for panel (a) those over the link (source "link"), where they were
     measured.
     """
-    import pandas as pd
-
     rows = []
     for devices, settings in relative(frame, letter).items():
         for approach in APPROACHES:

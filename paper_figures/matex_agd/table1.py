@@ -11,19 +11,16 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from paper_figures.matex_agd import settings
 from paper_figures.matex_agd.settings import CHECKPOINTS
 from suite.claims.intervals import Interval, least, mean_interval
+from suite.lazy import Axes, Figure, np, pd, sns
 from suite.papers.artifact import Groups
 from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel, Quantity
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE
 
 ROWS = ("serial", "sgd", "agd1", "agd2")  # best first
 BATCHES = (1000, 2000, 3000, 4000, 5000)
@@ -77,7 +74,6 @@ def spread_of_one_seed(frame: Frame) -> pd.Series:
     Table 1 prints one run a row, and the paper does not say how far seeds lie apart. The spread is that of the
     serial arm of ``matex_agd/serial_gap`` early in training: Student t times the deviation of log accuracy.
     """
-    import numpy as np
     from scipy.special import stdtrit
 
     logs = np.log(arms(frame).loc["serial"])  # [seeds, checkpoints]
@@ -95,8 +91,6 @@ def level(frame: Frame, row: str, place: int) -> Interval:
 
 def nearest(frame: Frame, worse: str, better: str) -> Interval:
     """By how much one row lies above another, paired by seed, at the checkpoint where it is least."""
-    import numpy as np
-
     low, high = accuracies(frame, worse), accuracies(frame, better)
     above = high - low
     if len(above) > 1:
@@ -135,8 +129,6 @@ for name, some, text in (
 @PANEL.quantity("rises", ROWS, note=partial(note, ""))
 def rises(frame: Frame) -> float:
     """Share of checkpoints at which a run is above the one before."""
-    import pandas as pd
-
     return float((pd.concat([accuracies(frame, row) for row in ROWS]).diff(axis=1).iloc[:, 1:] > 0).mean(axis=None))
 
 
@@ -149,8 +141,6 @@ def table(frame: Frame) -> pd.DataFrame:
 
     Rows whose runs are not stored are left out. Raises Missing where none is.
     """
-    import pandas as pd
-
     found = [
         {"source": "printed", "row": row, "batches": batch, "seed": 0, "checkpoint": place, "accuracy": value}
         for row, values in printed_table().items()
@@ -169,9 +159,6 @@ def table(frame: Frame) -> pd.DataFrame:
 
 def apart(frame: Frame) -> pd.DataFrame:
     """Log ratios of accuracies that should be equal: pair, unit, checkpoint, log ratio."""
-    import numpy as np
-    import pandas as pd
-
     seen, printed = np.log(arms(frame)), np.log(pd.DataFrame(printed_table(), index=range(1, CHECKPOINTS + 1)))
     serial = seen.loc["serial"]
     pairs = [sign * (serial.loc[a] - serial.loc[b]) for a, b in combinations(serial.index, 2) for sign in (1, -1)]
@@ -215,10 +202,6 @@ def draw(frame: Frame, figure: Figure) -> None:
 
 def draw_rows(axes: Axes, table: pd.DataFrame, *, printed: bool) -> None:
     """Accuracy over batches by row in the table's order: printed with open markers, ours with every seed."""
-    import seaborn as sns
-
-    from suite.report.style import LINES, MARKERS, PALETTE
-
     names = list(settings.LABELS.values())
     order = [name for name in names if name in set(table["row"])]
     colours = dict(zip(names, PALETTE, strict=False))
@@ -243,10 +226,6 @@ def draw_rows(axes: Axes, table: pd.DataFrame, *, printed: bool) -> None:
 
 def draw_apart(frame: Frame, axes: Axes) -> None:
     """What sets synchronous and serial rows apart: log ratio of accuracies at the five checkpoints."""
-    import seaborn as sns
-
-    from suite.report.style import GRID, INK, PALETTE
-
     long = apart(frame)
     names = list(dict.fromkeys(long["pair"]))
     sns.lineplot(

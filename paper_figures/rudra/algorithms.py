@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from paper_figures.rudra.plans import SLOW, SPLITS, protocol_groups
+from suite.lazy import Figure, pd
 from suite.papers.panel import Frame, Panel
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from suite.report.style import GRID
 
 PANEL = Panel(
     "rudra/alg-softsync",
@@ -24,8 +20,6 @@ ARTIFACTS = (PANEL,)
 @PANEL.table
 def table(frame: Frame) -> pd.DataFrame:
     """Share of gradients that are at least so stale. Columns: protocol, staleness, share."""
-    import pandas as pd
-
     stalled = f"async, a learner {SLOW:,.0f} times slower"
     names = ["hardsync", *(f"{n}-softsync" for n in SPLITS), stalled]
     runs = [frame.one("hardsync"), *(run for _, run in frame["n"].iterrows()), frame.one("stalled")]
@@ -40,8 +34,6 @@ def table(frame: Frame) -> pd.DataFrame:
 @PANEL.drawing
 def draw(frame: Frame, figure: Figure) -> None:
     """Shares on logarithmic axes; a dashed line at the printed bound 2n of each n."""
-    from suite.report.style import GRID
-
     rows = table(frame.needed(["hardsync", "n", "stalled"]))
     axes = figure.subplots()
     for name, part in rows.groupby("protocol", sort=False):

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from paper_figures.rudra.errors import SHORT, WHOLE, trained
 from paper_figures.rudra.plans import BASELINE, CALIBRATED, PRINTED, label, printed_error, printed_seconds
 from paper_figures.rudra.settings import BATCHES, EPOCHS, LEARNERS, Configuration, grid
 from paper_figures.rudra.times import FITTED, HELD_OUT, LEFT_OUT, left_out, predicted
 from suite.claims.intervals import Interval
+from suite.lazy import Axes, Figure, pd
 from suite.papers.artifact import Missing
 from suite.papers.panel import Frame
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE
 
 
 def about(row: Configuration) -> dict[str, Any]:
@@ -31,8 +28,6 @@ def cifar_rows(frame: Frame, rows: Iterable[Configuration]) -> pd.DataFrame:
     SHORT, HELD_OUT, FITTED, LEFT_OUT), seed, epochs, value, low, high. Errors of ours stand where runs are stored;
     ``low`` and ``high`` are the 95% interval of their claim, that of the mean over a row's seeds.
     """
-    import pandas as pd
-
     times, others = predicted(frame), left_out(frame)
     found: list[dict[str, Any]] = []
     for row in rows:
@@ -77,8 +72,6 @@ def logarithmic(axes: Axes, which: str = "x", subs: tuple[float, ...] = (1, 2, 5
 
 def dots(axes: Axes, table: pd.DataFrame, names: list[str]) -> None:
     """Values by source on a line per name: what is printed in open circles, ours in filled marks."""
-    from suite.report.style import GRID, INK, PALETTE
-
     looks: dict[str, dict[str, Any]] = {
         "printed": {"marker": "o", "facecolors": "none", "edgecolors": INK, "s": 42},
         HELD_OUT: {"marker": "o", "color": PALETTE[0], "s": 20},
@@ -108,8 +101,6 @@ def tradeoff(frame: Frame, protocol: str) -> pd.DataFrame:
     Columns: row, n, mu, learners, source ("printed", HELD_OUT, FITTED, WHOLE, SHORT), seconds, error in %, seed,
     epochs. Predicted seconds are those of 140 epochs, or of a shortened run's own.
     """
-    import pandas as pd
-
     times = predicted(frame)
     found: list[dict[str, Any]] = []
     for row in dict.fromkeys([BASELINE, *grid(protocol)]):
@@ -146,8 +137,6 @@ def draw_tradeoff(frame: Frame, protocol: str, figure: Figure) -> None:
 
 def looks(learners: int) -> dict[str, Any]:
     """Colour and marker of a number of learners, the same in both panels."""
-    from suite.report.style import MARKERS, PALETTE
-
     place = LEARNERS.index(learners)
     return {"color": PALETTE[place], "marker": MARKERS[place]}
 
@@ -155,8 +144,6 @@ def looks(learners: int) -> dict[str, Any]:
 def key(figure: Figure, *, whole: bool) -> None:
     """One legend above both panels."""
     from matplotlib.lines import Line2D
-
-    from suite.report.style import GRID, INK
 
     marks = [Line2D([], [], label=f"$\\lambda$ = {k}", linewidth=1.2, **looks(k)) for k in LEARNERS]
     grey: dict[str, Any] = {"linestyle": "none", "marker": "o", "color": GRID}
@@ -171,8 +158,6 @@ def key(figure: Figure, *, whole: bool) -> None:
 
 def draw_errors(axes: Axes, table: pd.DataFrame) -> None:
     """Error against time; contours of equal lambda in colour and of equal mu dotted, mu beside every point."""
-    from suite.report.style import GRID
-
     printed, ours = table[table["source"] == "printed"], table[table["source"] == WHOLE]
     for _, contour in printed.groupby("mu"):
         line = contour.sort_values("learners")
@@ -202,8 +187,6 @@ def draw_errors(axes: Axes, table: pd.DataFrame) -> None:
 
 def draw_times(axes: Axes, table: pd.DataFrame) -> None:
     """Predicted time of the whole grid against the mini-batch, a line for each number of learners."""
-    from suite.report.style import INK
-
     ours, printed = table[table["source"].isin([HELD_OUT, FITTED])], table[table["source"] == "printed"]
     for learners, points in ours.groupby("learners"):
         line = points.sort_values("mu")
@@ -222,8 +205,6 @@ def draw_times(axes: Axes, table: pd.DataFrame) -> None:
 
 def draw_short(axes: Axes, frame: Frame, rows: list[str]) -> None:
     """Error against epochs of runs that end long before 140 of them."""
-    from suite.report.style import LINES, PALETTE
-
     for row, colour, line in zip(rows, PALETTE, LINES, strict=False):
         for _, curve in frame.table("evaluations", row).groupby("seed"):
             axes.plot(curve["epoch"], 100 * curve["test_error"], color=colour, linestyle=line, label=row)

@@ -5,18 +5,13 @@ Fig. 4b adds when that bound breaks: the share of staler gradients against the j
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from paper_figures.rudra.plans import JITTERS, SPLITS, clock, messages
 from suite.claims.intervals import Interval, wilson
+from suite.lazy import Axes, Figure, pd, sns
 from suite.papers.artifact import Groups
 from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from suite.report.style import GRID, PALETTE
 
 PRINTED_MEANS = {"1-softsync": 1, "2-softsync": 2, "30-softsync": 30}  # 5.1, Fig. 4
 
@@ -57,10 +52,6 @@ def averages(frame: Frame) -> pd.DataFrame:
 
 @FIG4A.drawing
 def draw_a(frame: Frame, figure: Figure) -> None:
-    import seaborn as sns
-
-    from suite.report.style import GRID, PALETTE
-
     axes = figure.subplots()
     looks = {"palette": PALETTE[:2], "linewidth": 0.8, "errorbar": None, "ax": axes}
     sns.lineplot(averages(frame), x="update", y="average", hue="group", **looks)
@@ -80,8 +71,6 @@ def draw_b(frame: Frame, figure: Figure) -> None:
 
 def draw_distribution(frame: Frame, axes: Axes) -> None:
     """Averages of updates, and in an inset the staleness of single gradients."""
-    from suite.report.style import GRID
-
     average, spread = frame.table("averages"), frame.table("distribution")
     axes.plot(average["update"], average["average"], linewidth=0.5)
     for value in (30, 60):

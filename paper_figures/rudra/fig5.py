@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from paper_figures.rudra import errors
 from paper_figures.rudra.plans import modulation_groups
 from paper_figures.rudra.settings import EPOCHS
 from suite.claims.intervals import Interval
 from suite.data.catalogue import DATASETS
+from suite.lazy import Figure, pd, sns
 from suite.papers.artifact import Groups, Missing
 from suite.papers.panel import FIRST, Frame, Panel
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from suite.report.style import GRID, PALETTE
 
 SHORT = ", shortened"
 CHANCE = 100 * (1 - 1 / DATASETS["cifar10"].classes)  # % of errors of one who guesses
@@ -50,8 +46,6 @@ def extremes(frame: Frame) -> list[Interval]:
 @PANEL.table
 def table(frame: Frame) -> pd.DataFrame:
     """Test errors in % of stored runs. Columns: configuration, seed, epoch, error. Raises Missing without any."""
-    import pandas as pd
-
     found = []
     for group in dict.fromkeys(frame.runs["group"]):
         if group in errors.OWN or frame[group].empty:
@@ -70,10 +64,6 @@ def table(frame: Frame) -> pd.DataFrame:
 @PANEL.drawing
 def draw(frame: Frame, figure: Figure) -> None:
     """Every evaluation over epochs on a logarithmic axis; runs of a few epochs are named so."""
-    import seaborn as sns
-
-    from suite.report.style import GRID, PALETTE
-
     rows = table(frame)
     rows = rows[rows["epoch"] > 0]  # before training both are at chance
     axes = figure.subplots()

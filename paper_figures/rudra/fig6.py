@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from math import log
-from typing import TYPE_CHECKING
 
 from paper_figures.rudra import errors, times
 from paper_figures.rudra.drawing import draw_tradeoff, tradeoff
 from paper_figures.rudra.plans import throughput, training_groups
 from paper_figures.rudra.settings import LEARNERS, grid
 from suite.claims.intervals import Interval, log_interval, mean_interval
+from suite.lazy import Figure, pd
 from suite.papers.artifact import Groups
 from suite.papers.panel import Frame, Panel
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 
 def runs(profile: str) -> Groups:

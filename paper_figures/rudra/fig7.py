@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from paper_figures.rudra import errors, times
 from paper_figures.rudra.drawing import draw_tradeoff, tradeoff
 from paper_figures.rudra.plans import clock, identities, messages, training_groups
 from paper_figures.rudra.settings import LEARNERS, MANY, grid
+from suite.lazy import Figure, pd
 from suite.papers.artifact import Groups
 from suite.papers.panel import Frame, Panel
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 SHOWN = "Left: test error against training time, printed and ours; right: predicted time against learners."
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from paper_figures.rudra import times
 from paper_figures.rudra.drawing import logarithmic
 from paper_figures.rudra.plans import BASELINE, CALIBRATED, PRINTED, printed_seconds, training_groups
 from paper_figures.rudra.settings import LEARNERS, MANY, PROTOCOLS, splitting
 from paper_figures.rudra.times import FITTED, HELD_OUT
+from suite.lazy import Figure, pd
 from suite.papers.artifact import Groups
 from suite.papers.panel import Frame, Panel
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE
 
 
 def runs(profile: str) -> Groups:
@@ -76,8 +74,6 @@ def table(mu: int, frame: Frame) -> pd.DataFrame:
 
     Columns: protocol, learners, source ("printed", "predicted", "calibrated on" where its time was), speedup.
     """
-    import pandas as pd
-
     found = []
     for protocol, values in speedups(frame, mu).items():
         for learners, speedup in zip(LEARNERS, values, strict=True):
@@ -92,8 +88,6 @@ def table(mu: int, frame: Frame) -> pd.DataFrame:
 
 def draw(mu: int, frame: Frame, figure: Figure) -> None:
     """Speed-ups over learners, both logarithmic, so that a tenth is as wide at two learners as at thirty."""
-    from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE
-
     rows = table(mu, frame)
     axes = figure.subplots()
     axes.plot(LEARNERS, LEARNERS, color=GRID, linewidth=0.8, linestyle="--", label="linear")

@@ -5,17 +5,15 @@ The errors need ImageNet and are the paper's; the times beside its own are predi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from paper_figures.rudra import times
 from paper_figures.rudra.plans import CALIBRATED4, TABLE4
 from paper_figures.rudra.times import FITTED, HELD_OUT
+from suite.lazy import Figure, pd
 from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from suite.report.style import GRID, INK, PALETTE
 
 EPOCHS = 30
 
@@ -34,8 +32,6 @@ def table(frame: Frame) -> pd.DataFrame:
 
     Columns: configuration, error, source ("printed", "predicted" or "calibrated on"), hours.
     """
-    import pandas as pd
-
     minutes = times.predicted(frame)
     found = []
     for name in TABLE4:
@@ -52,8 +48,6 @@ def table(frame: Frame) -> pd.DataFrame:
 @PANEL.drawing
 def draw(frame: Frame, figure: Figure) -> None:
     """The ends of the paper's four curves: open circles as printed, marks beside them at the predicted time."""
-    from suite.report.style import GRID, INK, PALETTE
-
     rows = table(frame)
     axes = figure.subplots()
     looks: dict[str, dict[str, Any]] = {

@@ -6,16 +6,11 @@ tree of servers averages gradients on their way; in Rudra-adv* weights come down
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from paper_figures.rudra.plans import messages, tree_groups
 from paper_figures.rudra.settings import INTERCONNECT, cifar_server
 from suite.claims.intervals import Interval
+from suite.lazy import Axes, Figure
 from suite.papers.panel import Frame, Panel
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 FIG1 = Panel(
     "rudra/fig1",

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from paper_figures.rudra import times
 from paper_figures.rudra.plans import ADVERSARIAL, CORES_PER_NODE, system_groups
 from paper_figures.rudra.settings import LEARNERS_PER_NODE
 from suite.claims.intervals import Interval, mean_interval
+from suite.lazy import Figure, pd, sns
 from suite.papers.artifact import Missing
 from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from suite.report.style import INK, PALETTE
 
 LOADED, PACED = "processes", "processes, paper's pace"  # groups of runs
 SYSTEMS = {"rudra-base": "base", "rudra-adv": "adv", "rudra-adv-star": "adv*"}
@@ -97,8 +95,6 @@ def node_peak(frame: Frame) -> float:
 @TABLE1.table
 def table(frame: Frame) -> pd.DataFrame:
     """Share of computation in % and communication over computation. Columns: system, source, share, ratio."""
-    import pandas as pd
-
     ours = frame.one("times")
     found = []
     for name, system in SYSTEMS.items():
@@ -116,10 +112,6 @@ def table(frame: Frame) -> pd.DataFrame:
 @TABLE1.drawing
 def draw(frame: Frame, figure: Figure) -> None:
     """Shares as bars with printed and measured ones on them; below each, printed communication over computation."""
-    import seaborn as sns
-
-    from suite.report.style import INK, PALETTE
-
     rows = table(frame)
     axes = figure.subplots()
     ours, theirs = rows[rows["source"] == "simulated"], rows[rows["source"] == "printed"]

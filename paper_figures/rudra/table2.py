@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from itertools import combinations
 from statistics import correlation, fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from paper_figures.rudra import errors, times
 from paper_figures.rudra.drawing import cifar_rows, draw_cifar
@@ -29,13 +29,10 @@ from paper_figures.rudra.plans import (
 from paper_figures.rudra.settings import EPOCHS, Configuration
 from suite.claims.estimate import Estimate
 from suite.claims.intervals import LEVEL, Interval, mean_interval, quantile
+from suite.lazy import Axes, Figure, pd
 from suite.papers.artifact import Groups, Missing
 from suite.papers.panel import FIRST, Frame, Panel
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from suite.report.style import GRID, PALETTE
 
 GROUPS = (128, 256, 512, 1024)  # about mu lambda
 
@@ -192,8 +189,6 @@ def table(frame: Frame) -> pd.DataFrame:
 @PANEL.drawing
 def draw(frame: Frame, figure: Figure) -> None:
     """The rows with lines between the groups; below, our errors over the printed ones where any were trained."""
-    from suite.report.style import GRID
-
     found = against_print(frame)
     parts: Any = figure.subfigures(2, 1, height_ratios=(9, 4)) if found else (figure,)
     above = parts[0]
@@ -222,8 +217,6 @@ def name_group(group: int, left: Axes, right: Axes) -> None:
 
 def draw_diagonal(frame: Frame, found: list[tuple[Configuration, float, Estimate]], axes: Axes) -> None:
     """Ours over printed, with the diagonal that they would lie on."""
-    from suite.report.style import GRID, PALETTE
-
     axes.set(xlabel="printed test error (%)", ylabel="our test error (%)")
     axes.axline((18, 18), slope=1, color=GRID, linewidth=1, linestyle="--")
     for _, printed, measured in found:

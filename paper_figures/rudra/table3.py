@@ -5,8 +5,6 @@ Three of its rows stand in Table 2 as well, where their claims are.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from paper_figures.rudra import errors, times
 from paper_figures.rudra.drawing import cifar_rows, draw_cifar
 from paper_figures.rudra.plans import (
@@ -18,12 +16,9 @@ from paper_figures.rudra.plans import (
     training_groups,
 )
 from paper_figures.rudra.settings import at_profile
+from suite.lazy import Figure, pd
 from suite.papers.artifact import Groups
 from suite.papers.panel import Frame, Panel
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 
 def runs(profile: str) -> Groups:

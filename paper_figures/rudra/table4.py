@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from paper_figures.rudra import times
 from paper_figures.rudra.drawing import dots, from_the_others, logarithmic
@@ -17,14 +17,11 @@ from paper_figures.rudra.plans import (
 )
 from paper_figures.rudra.settings import IMAGENET_BYTES
 from paper_figures.rudra.times import FITTED, HELD_OUT
+from suite.lazy import Figure, pd
 from suite.models.table import counts
 from suite.papers.artifact import Groups
 from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 
 def runs(profile: str) -> Groups:
@@ -69,8 +66,6 @@ def parameters(frame: Frame) -> float:
 @PANEL.table
 def table(frame: Frame) -> pd.DataFrame:
     """Minutes per epoch. Columns: row, source (of those of ``drawing``), value, low, high."""
-    import pandas as pd
-
     minutes, others = times.predicted(frame), times.left_out(frame)
     found: list[dict[str, Any]] = []
     for name, row in TABLE4.items():

@@ -9,6 +9,7 @@ from typing import Any
 from paper_figures.rudra.plans import CALIBRATED, TABLE2, TABLE3, cifar_times, imagenet_times, printed_seconds
 from paper_figures.rudra.settings import Configuration
 from suite.claims.intervals import Interval
+from suite.lazy import np
 from suite.papers.artifact import Groups
 from suite.papers.panel import Frame, Quantity
 
@@ -66,8 +67,6 @@ def lambda_only(learners: int) -> float:
     The logarithm of time is interpolated in that of lambda between the rows that the cost model is calibrated on,
     where rows of one lambda count as their geometric mean.
     """
-    import numpy as np
-
     logs: dict[int, list[float]] = {}
     for row in sorted(CALIBRATED, key=lambda row: row[2]):
         logs.setdefault(row[2], []).append(math.log(printed_seconds(row)))
@@ -76,14 +75,10 @@ def lambda_only(learners: int) -> float:
 
 
 def _error(ratios: Any) -> Any:
-    import numpy as np
-
     return np.median(np.abs(np.log(ratios)), axis=-1)
 
 
 def _near(ratios: Any) -> Any:
-    import numpy as np
-
     return np.mean(np.abs(ratios - 1) <= NEAR, axis=-1)
 
 
@@ -107,8 +102,6 @@ def over_rows(statistic: Callable[[Any, Any], Any]) -> Quantity:
     """
 
     def value(frame: Frame) -> Interval:
-        import numpy as np
-
         seconds, printed = predicted(frame), np.array([printed_seconds(row) for row in OTHERS])
         model = np.array([seconds[row] for row in OTHERS]) / printed
         alone = np.array([lambda_only(row[2]) for row in OTHERS]) / printed

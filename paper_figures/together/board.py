@@ -17,21 +17,18 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from paper_figures.together.methods import Method, Trial, methods, study, trials
 from paper_figures.together.seconds import LINKS, MIDDLE, TIMES, Costs
 from paper_figures.together.tasks import CIFAR10, DIGITS, MNIST, Task
 from suite.claims.intervals import Interval, holm, mean_interval
+from suite.lazy import Axes, Figure, pd
 from suite.papers.artifact import Groups, Missing
 from suite.papers.panel import Frame, Panel, Quantity
+from suite.report.style import INK, MARKERS, PALETTE
 from suite.runs.store import Run
 from suite.spec import RunSpec
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 BASE = "sgd"  # to which the others are compared
 LEVEL = 0.05  # of saying that any method differs where none does
@@ -89,8 +86,6 @@ def scores(task: Task, method: Method, frame: Frame, budget: int) -> pd.DataFram
 
     Raises Missing where the method's study is not stored.
     """
-    import pandas as pd
-
     run = study_of(frame, method.name)
     ends = run.curve("ends").set_index("seed")
     spent = ends["gradients"].clip(upper=budget)
@@ -204,8 +199,6 @@ def table(artifact: str, frame: Frame, budget: int | None = None) -> pd.DataFram
     ``ratio``, ``low`` and ``high`` are to SGD; ``value`` is the mean of the score itself. ``bound`` marks a lower
     bound, ``says`` one that stands after Holm's correction.
     """
-    import pandas as pd
-
     return pd.DataFrame(
         {
             "method": each.method.label,
@@ -237,8 +230,6 @@ PANELS = {  # score -> what the panel says
 
 def draw(artifact: str, frame: Frame, figure: Figure) -> None:
     """A line for each method and a panel for each score, all relative to SGD; filled where the difference stands."""
-    from suite.report.style import INK, MARKERS, PALETTE
-
     found = board(artifact, frame)
     learners = sorted({each.method.learners for each in found})
     looks = {k: (PALETTE[i], MARKERS[i]) for i, k in enumerate(learners)}

@@ -5,15 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from suite.batch_size.knee import Knee, fit_knee
 from suite.batch_size.law import InverseLawFit, Updates, fit_inverse_law
 from suite.claims.intervals import Interval, quantile
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
+from suite.lazy import Axes, pd
 
 
 @dataclass(frozen=True)
@@ -59,8 +55,6 @@ class Choice:
 
     def frame(self) -> pd.DataFrame:
         """A row for each batch size timed; seconds and updates, with the limits of their 95% intervals."""
-        import pandas as pd
-
         tied = self.tied()
         seen = {updates.batch: updates.seen for updates in self.counted}
         rows = []

@@ -21,12 +21,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from suite.batch_size.law import FitError, Updates
-
-if TYPE_CHECKING:
-    import numpy as np
+from suite.lazy import np
 
 Counts = Mapping[float, Sequence[Updates]]  # by learning rate
 LEAST_ERROR = 0.01  # of a mean log count: below it the form of the law, not the seeds, decides how well it fits
@@ -97,7 +95,6 @@ def fit_joint_law(counts: Counts, *, pole: bool = True) -> JointLaw:
     Raises:
         FitError: fewer than two points at which every seed arrived.
     """
-    import numpy as np
     from scipy.optimize import least_squares
 
     points = _points(counts)
@@ -123,8 +120,6 @@ def fit_joint_law(counts: Counts, *, pole: bool = True) -> JointLaw:
 
 def _points(counts: Counts) -> _Points:
     """The points to fit. A point's squared error is half its own seeds' and half that of the median point."""
-    import numpy as np
-
     found = [(rate, u) for rate, curve in sorted(counts.items()) for u in curve]
     limited = np.array([u.censored > 0 for _, u in found], dtype=bool)
     if (usable := int((~limited).sum())) < 2:

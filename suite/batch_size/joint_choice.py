@@ -28,9 +28,9 @@ from suite.batch_size.joint import JointLaw, fit_joint_law
 from suite.batch_size.law import FitError, Updates
 from suite.batch_size.requests import check_numbers, check_pair, check_sizes
 from suite.batch_size.trainer import Diverged, Trainer
+from suite.lazy import pd
 
 if TYPE_CHECKING:
-    import pandas as pd
     from torch import Tensor, nn
 
 Pair = tuple[int, float]  # batch size, learning rate
@@ -68,8 +68,6 @@ class JointChoice:
 
     def frame(self) -> pd.DataFrame:
         """A row per pair: kappa rate / M, updates counted and predicted, seconds, and whether it is chosen."""
-        import pandas as pd
-
         rows = []
         for (batch, rate), seconds in sorted(self.predicted.items()):
             seen = self.counted.get((batch, rate))

@@ -18,12 +18,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from suite.claims.intervals import Interval, quantile
-
-if TYPE_CHECKING:
-    import numpy as np
+from suite.lazy import np
 
 SIGNIFICANCE = 0.01  # of the lack-of-fit test
 EM_STEPS = 200  # at most, of expectation-maximisation over censored runs
@@ -124,8 +122,6 @@ def fit_inverse_law(measured: Sequence[Updates], *, blocks: bool = False) -> Inv
 
     Source: ``reference_impls.inverse_law_model``, Eqs. 2 and 13.
     """
-    import numpy as np
-
     usable, left_out = _usable(measured)
     rows = _rows(usable, blocks)
     theta, y, batch, effects = rows.theta, rows.y, rows.batch, rows.effects
@@ -181,8 +177,6 @@ class _Rows(NamedTuple):
 
 
 def _rows(usable: Sequence[Updates], blocks: bool) -> _Rows:
-    import numpy as np
-
     if blocks and len({len(u.seen) for u in usable}) != 1:
         raise FitError("blocks need the same seeds at every batch size; fit without blocks")
     batch = np.array([float(u.batch) for u in usable for _ in u.seen])
@@ -198,7 +192,6 @@ def _imputed(
     y: np.ndarray, hidden: np.ndarray, inverse: np.ndarray, effects: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Logarithms with censored ones at their mean beyond the limit, and the parameters fitted to them."""
-    import numpy as np
     from scipy.special import log_ndtr
 
     limits, y = y[hidden], y.copy()
@@ -220,8 +213,6 @@ def _imputed(
 
 def _contrasts(seeds: np.ndarray) -> np.ndarray:
     """Columns [runs, seeds - 1] of seed effects that sum to zero."""
-    import numpy as np
-
     count = int(seeds.max()) + 1
     table = np.vstack([np.eye(count - 1), -np.ones(count - 1)]) if count > 1 else np.zeros((1, 0))
     return table[seeds]
@@ -229,8 +220,6 @@ def _contrasts(seeds: np.ndarray) -> np.ndarray:
 
 def _start(inverse: np.ndarray, n: np.ndarray) -> tuple[float, float]:
     """A linear fit of n on 1/M with relative weights, its predictions positive."""
-    import numpy as np
-
     design = np.stack([np.ones_like(n), inverse], 1) / n[:, None]
     floor, sensitivity = np.linalg.lstsq(design, np.ones_like(n), rcond=None)[0]
     if np.any(floor + sensitivity * inverse <= 0):
@@ -239,14 +228,10 @@ def _start(inverse: np.ndarray, n: np.ndarray) -> tuple[float, float]:
 
 
 def _model(theta: np.ndarray, inverse: np.ndarray, effects: np.ndarray) -> np.ndarray:
-    import numpy as np
-
     return np.log(theta[0] + theta[1] * inverse) + effects @ theta[2:]
 
 
 def _jacobian(theta: np.ndarray, inverse: np.ndarray, effects: np.ndarray) -> np.ndarray:
-    import numpy as np
-
     mean = theta[0] + theta[1] * inverse
     return np.concatenate([np.stack([1 / mean, inverse / mean], 1), effects], 1)
 
@@ -255,8 +240,6 @@ def _minimise(
     y: np.ndarray, inverse: np.ndarray, effects: np.ndarray, floor: float, sensitivity: float
 ) -> np.ndarray:
     """Gauss-Newton with halved steps, staying where all predictions are positive."""
-    import numpy as np
-
     theta = np.concatenate([[floor, sensitivity], np.zeros(effects.shape[1])])
     residual = y - _model(theta, inverse, effects)
     for _ in range(200):
@@ -279,7 +262,6 @@ def _minimise(
 
 def _lack_of_fit(y: np.ndarray, batch: np.ndarray, effects: np.ndarray, residual: np.ndarray) -> float | None:
     """p-value of the scatter about the curve against the scatter with one free mean per batch size."""
-    import numpy as np
     from scipy.special import fdtrc
 
     levels, place = np.unique(batch, return_inverse=True)

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from suite.lazy import np
+
 LEVEL = 0.05  # probability with which an interval misses the truth
 TIE = 1e-9  # two shares of images that differ by less are the same number of images
 
@@ -101,8 +103,6 @@ def wilson(successes: int, trials: int, confidence: float = 0.95) -> Interval:
 
 def log_slope(x: Any, y: Any) -> Interval:
     """Slope of log y over log x by least squares, with Student's t on the scatter about the line."""
-    import numpy as np
-
     across, along = (np.log(np.asarray(values, dtype=float)) for values in (x, y))
     across = across - across.mean()
     n, squares = len(across), float(across @ across)

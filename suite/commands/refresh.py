@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from suite.lazy import pd
 from suite.models import table
 from suite.papers import catalogue, register
 from suite.papers.catalogue import PAPERS, SelectorError, experiment, homes, papers_of
@@ -68,8 +69,6 @@ def hours(runs: Iterable[Run]) -> str:
     a processor, all sessions of a run together; ``ratio`` is spent over planned. Runs on a GPU, on
     several processes, or that did not count their seconds have no row; empty without any.
     """
-    import pandas as pd
-
     rows = []
     for run in runs:
         spent, settings = run.environment.get("processor_seconds"), run.spec.settings

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from suite.lazy import pd
 from suite.papers.artifact import Evidence, Missing
 from suite.papers.catalogue import SelectorError, paper
 from suite.runs.archive import Runs
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PAPER = "together"
 WITH_INTERVAL = ("gradients", "rounds")  # scores that are shown with their interval

@@ -6,12 +6,10 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from suite.data.catalogue import DATASETS, DataError, DatasetInfo
-
-if TYPE_CHECKING:
-    import numpy as np
+from suite.lazy import np
 
 SPLITS = ("train", "test")
 Splits = Callable[[], tuple[Any, Any]]  # training and test examples
@@ -79,8 +77,6 @@ def arrays(examples: Any, name: str = "the data set") -> tuple[np.ndarray, np.nd
     Raises:
         DataError: It is none of these, or its examples differ in shape.
     """
-    import numpy as np
-
     if hasattr(examples, "features"):
         examples = _of_hub(examples, name)
     if isinstance(examples, tuple | list) and len(examples) == 2 and hasattr(examples[0], "shape"):
@@ -109,8 +105,6 @@ def _of_hub(examples: Any, name: str) -> list[tuple[Any, Any]]:
 
 def _picture(example: Any) -> np.ndarray:
     """One example as an array; a picture of PIL's as [C, H, W]."""
-    import numpy as np
-
     values = np.asarray(example)
     if hasattr(example, "getbands"):
         return values[None] if values.ndim == 2 else values.transpose(2, 0, 1)

@@ -6,15 +6,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from suite.claims.intervals import Interval, mean_interval, paired_difference
+from suite.lazy import Figure, pd
 from suite.papers.artifact import Groups
 from suite.papers.panel import STORED, Frame, Panel, Quantity
 from suite.report.style import LINES, PALETTE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 
 def panel(artifact: str, title: str, runs: Callable[[str], Groups]) -> Panel:

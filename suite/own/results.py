@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from suite.claims.judge import PROFILES
+from suite.lazy import pd
 from suite.own.variation import written
 from suite.papers.catalogue import select
 from suite.papers.evidence import of_user, with_committed
 from suite.runs.long_table import tidy
 from suite.runs.store import Run, StoreError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PLACE = ("artifact", "profile", "group")  # where an artifact has a run
 
@@ -49,8 +46,6 @@ def results(
             )
             seaborn.lineplot(curves, x="update", y="test_error", hue="group")
     """
-    import pandas as pd
-
     place = None if store is None else Path(store)
     if selector is None:
         source = of_user(place)
@@ -78,8 +73,6 @@ def results(
 
 def settings(runs: Iterable[Run]) -> pd.DataFrame:
     """A row per run: its id, and every setting in which the runs differ; nothing where a run has no such setting."""
-    import pandas as pd
-
     table = pd.DataFrame([{"run": run.id, **written(run.spec)} for run in runs])
     differ = [name for name in table.columns[1:] if table[name].astype(str).nunique() > 1]
     taken = {"seed", "status", "table", "row", "name", "value", "text", "experiment", *PLACE}

@@ -11,17 +11,13 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
 
 from suite.claims.judge import PROFILES
 from suite.experiment import Experiment
+from suite.lazy import Figure, pd
 from suite.runs.archive import Runs, versions
 from suite.runs.store import Run
 from suite.spec import RunSpec
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 Groups = Mapping[str, tuple[RunSpec, ...]]
 

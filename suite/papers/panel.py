@@ -23,16 +23,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from suite.claims.estimate import Estimate, over_seeds
 from suite.claims.intervals import Interval, mean_interval
+from suite.lazy import Figure, pd
 from suite.papers.artifact import Artifact, Evidence, Groups, Missing, no_runs
 from suite.runs.store import Run, UnusableRun
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 ALL, FIRST, STORED = "all", "first", "stored"  # seeds of a group: every one, those before the first missing, any
 
@@ -109,8 +106,6 @@ class Frame:
 
         Raises Missing where none of them is stored.
         """
-        import pandas as pd
-
         seeds = self.runs["seed"].tolist()
         tables = [
             self.stored[self.ids[at]].curve(name).assign(group=group, seed=seeds[at], run=self.ids[at])
@@ -152,8 +147,6 @@ class Frame:
 
 def read(evidence: Evidence, beside: Groups | None = None) -> Frame:
     """The frame of an artifact's runs, and of runs of other artifacts that are read where they are stored."""
-    import pandas as pd
-
     rows: list[dict[str, Any]] = []
     stored: dict[str, Run] = {}
     for group, specs in {**(beside or {}), **evidence.groups}.items():

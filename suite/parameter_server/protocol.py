@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from reference_impls.contract import ServerProtocol, Turn
+from suite.lazy import np
 from suite.spec import seed
 
 Timed = tuple[float, Turn]
@@ -44,8 +45,6 @@ class GammaDurations:
         return waiting.pop()
 
     def _draw(self, worker: int) -> list[float]:
-        import numpy as np
-
         mean = self.mean[worker] if isinstance(self.mean, list) else self.mean
         block = self._blocks[worker]
         self._blocks[worker] += 1

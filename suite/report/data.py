@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from suite.claims.board import stand_in, word
 from suite.claims.estimate import Estimate
 from suite.claims.judge import Verdict
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from suite.lazy import Axes, Figure, np, pd
 
 FORMS = ("csv", "parquet")
 
@@ -39,8 +35,6 @@ def plotted(figure: Figure) -> pd.DataFrame:
 
     A line across a panel has the coordinate that it marks, and nothing for the other.
     """
-    import pandas as pd
-
     rows = []
     for number, axes in enumerate(figure.axes, 1):
         panel = axes.get_title(loc="left") or axes.get_title() or str(number)
@@ -51,7 +45,6 @@ def plotted(figure: Figure) -> pd.DataFrame:
 
 def _series(axes: Axes) -> Iterator[tuple[str, str, Iterable[Any], Iterable[Any]]]:
     """Kind, label and coordinates of what is drawn in a panel."""
-    import numpy as np
     from matplotlib.collections import PathCollection
     from matplotlib.container import BarContainer
 
@@ -83,8 +76,6 @@ def _label(artist: Any) -> str:
 
 def values(verdicts: Iterable[Verdict]) -> pd.DataFrame | None:
     """A row per printed value of each claim with ours and its interval; None without claims."""
-    import pandas as pd
-
     rows = [row for verdict in verdicts for row in rows_of(verdict, verdict.measured)]
     return pd.DataFrame(rows, columns=list(VALUES)) if rows else None
 

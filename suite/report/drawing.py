@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree import ElementTree
 
 from suite.claims.estimate import EXACT, GRADES
 from suite.claims.judge import NEEDS, ON_A_CPU, PROFILES, Verdict
+from suite.lazy import Figure, pd
 from suite.papers.artifact import Artifact, Evidence, FewSeeds, Groups, Missing, Paper, few_seeds
 from suite.papers.catalogue import entries, published, select
 from suite.papers.measurement import Measurement, measure, measure_evidence
@@ -28,10 +29,6 @@ from suite.report.data import encoded, known, plotted, values
 from suite.runs.archive import Runs
 from suite.runs.files import write_whole
 from suite.runs.store import StoreError, UnusableRun
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 FORMS = ("svg", "png", "pdf")
 SVG = "http://www.w3.org/2000/svg"

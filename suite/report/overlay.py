@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from suite.lazy import Axes, Figure, np, pd
 from suite.papers.artifact import Artifact, Evidence, Missing
 from suite.report import style
 from suite.report.data import plotted
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 UNCHANGED = "unchanged"
 ABREAST = 2  # drawings in a row, where they stand side by side
@@ -83,8 +81,6 @@ class Comparison:
 
     def table(self, changes: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
         """What is drawn of each label, long, with a column for every changed setting; its value, or nothing."""
-        import pandas as pd
-
         parts = []
         for label, evidence in self.evidence.items():
             shown = self.artifact.frame(evidence) if self.artifact.frame else plotted(self.alone[label])
@@ -137,7 +133,6 @@ def _alike(figure: Figure, other: Figure) -> bool:
 
 def _data(artist: Any) -> list[Any]:
     """The coordinates that a line or a collection shows, as plain lists."""
-    import numpy as np
     from matplotlib.lines import Line2D
 
     if isinstance(artist, Line2D):
@@ -249,7 +244,6 @@ def _series(axes: Axes, artist: Any) -> str:
 
 def _added(axes: Axes, theirs: Axes, artist: Any, color: str, marker: str) -> Artist:
     """A copy of an artist of another drawing in this panel, in another colour."""
-    import numpy as np
     from matplotlib.collections import LineCollection, PathCollection, PolyCollection
     from matplotlib.lines import Line2D
 

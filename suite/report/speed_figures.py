@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from suite.lazy import Axes, Figure, np, pd, sns
 from suite.papers.artifact import Artifact
 from suite.report import speed
 from suite.report.drawing import Drawing, filled, stamped
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from suite.report.style import INK
 
 KINDS = (("ours", "o", "ours"), ("plain", "s", "plain loop, fastest form"), ("compiled", "^", "plain loop, compiled"))
 AXES = (  # of growth, what it counts
@@ -67,8 +65,6 @@ def _attained(document: Mapping[str, Any], kind: str) -> list[tuple[float, float
 def _draw_roofline(
     document: Mapping[str, Any], points: Mapping[str, list[tuple[float, float, float]]], figure: Figure
 ) -> None:
-    from suite.report.style import INK
-
     axes = figure.add_subplot()
     every = [x for reached in points.values() for x, *_ in reached]
     ends = [min(every) / 2, max(every) * 2]
@@ -129,9 +125,6 @@ def updates_by_batch(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _draw_against_batch(table: list[dict[str, Any]], figure: Figure) -> None:
-    import pandas as pd
-    import seaborn as sns
-
     axes = figure.add_subplot()
     frame = pd.DataFrame(table)
     looks: dict[str, Any] = {"hue": WHO, "style": WHO, "markers": True, "estimator": "median"}
@@ -176,8 +169,6 @@ def _draw_growth(document: Mapping[str, Any], figure: Figure) -> None:
 
 
 def _draw_axis(axes: Axes, measured: list[tuple[float, Mapping[str, Any]]]) -> None:
-    import numpy as np
-
     for kind, marker, label in KINDS[:2]:
         sides = [(x, workload, speed.fastest(speed.timed(workload, kind))) for x, workload in measured]
         seen = [(x, *(speed.per_gradient(workload, side) or ())) for x, workload, side in sides if side]

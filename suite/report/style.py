@@ -10,9 +10,9 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
+from suite.lazy import Figure, np, pd
+
 if TYPE_CHECKING:
-    import numpy as np
-    from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
 
 INK = "#1d1f23"  # axes and text; saved as currentColor in SVG, so a page or a viewer can turn it
@@ -102,9 +102,6 @@ def thin(x: ArrayLike, y: ArrayLike, most: int = 600) -> tuple[np.ndarray, np.nd
     an oscillation survives; so do both ends, and one point of each stretch that is not finite (a gap stays a gap).
     Raises ValueError for arrays of other shapes or fewer than five points to keep.
     """
-    import numpy as np
-    import pandas as pd
-
     xs, ys = np.asarray(x), np.asarray(y)
     if xs.ndim != 1 or xs.shape != ys.shape:
         raise ValueError(f"thin: x and y must be two vectors of one length, not {xs.shape} and {ys.shape}")
@@ -123,8 +120,6 @@ def thin(x: ArrayLike, y: ArrayLike, most: int = 600) -> tuple[np.ndarray, np.nd
 
 def lighten(figure: Figure) -> None:
     """Thin the long curves of a figure and turn its dense clouds into pixels, so that no SVG grows to megabytes."""
-    import numpy as np
-
     panels = [panel for axes in figure.axes for panel in (axes, *axes.child_axes)]
     for line in (line for panel in panels for line in panel.lines):
         x, y = np.asarray(line.get_xdata(orig=False)), np.asarray(line.get_ydata(orig=False))

@@ -9,19 +9,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from suite.lazy import pd
 from suite.runs.store import Run
 from suite.spec import canonical
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def tidy(runs: Iterable[Run]) -> pd.DataFrame:
     """All results and curves of the runs, long. Raises DamagedRun for a table that cannot be read."""
-    import pandas as pd
-
     parts = [part for run in runs for part in _parts(run)]
     if not parts:
         raise ValueError("no runs, no table")
@@ -31,8 +27,6 @@ def tidy(runs: Iterable[Run]) -> pd.DataFrame:
 
 
 def _parts(run: Run) -> Iterator[pd.DataFrame]:
-    import pandas as pd
-
     about = {
         "run": run.id,
         "experiment": run.spec.experiment,

@@ -23,16 +23,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from suite.lazy import pd
 from suite.runs.files import now_in, sweep, sync_folder, sync_folders, twice_if_stale
 from suite.runs.lease import Lease, Locks
 from suite.runs.notes import shortened
 from suite.runs.tables import read_table
 from suite.spec import ID_LENGTH, SCHEMA, RunSpec
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 STATUSES = ("finished", "diverged", "out of budget")
 CHECKSUMS = "checksums.json"

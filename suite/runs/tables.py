@@ -9,10 +9,9 @@ import resource
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-if TYPE_CHECKING:
-    import pandas as pd
+from suite.lazy import pd
 
 Table = TypeVar("Table")
 
@@ -29,8 +28,6 @@ def read_table(data: bytes) -> pd.DataFrame:
     What the footer promises is looked at before a page is unpacked. A footer can lie, so the process may take no
     more than ``PARSING`` bytes meanwhile (on Linux; elsewhere only the footer bounds it).
     """
-    import pandas as pd
-
     read = lambda: pd.read_parquet(io.BytesIO(data), use_threads=False)
     return _bounded(data, read, lambda frame: int(frame.memory_usage(deep=True).sum()))
 

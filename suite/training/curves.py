@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from suite.lazy import np, pd
+
 
 class CurveRecorder:
     """Per-update rows (loss and what the algorithm shows of itself) and evaluation rows.
@@ -71,9 +73,6 @@ class CurveRecorder:
 
     def tables(self) -> dict[str, Any]:
         """The curves as data frames: ``updates`` (float32 but for the counter) and ``evaluations``."""
-        import numpy as np
-        import pandas as pd
-
         tables = {}
         if self.updates:
             frame = pd.DataFrame({n: np.asarray(v, dtype=np.float32) for n, v in self.updates.items()})

@@ -15,6 +15,18 @@ from paper_figures.isgd.settings import NETWORKS
 from suite.papers.artifact import Missing
 from suite.papers.panel import Frame
 
+# ---------------------------------------------------------------- Fig. 5(b) before all of its pairs are trained
+
+
+def test_pairs_so_far_are_those_of_which_both_runs_are_stored() -> None:
+    def run(*accuracies: float) -> dict[str, Any]:
+        error = [1 - percent / 100 for percent in (10, *accuracies)]
+        return {"tables": {"evaluations": {"update": range(len(error)), "test_error": error}}}
+
+    frame = frame_of({"sgd": [run(74, 72), run(76, 75), run(99, 99)], "isgd": [run(75, 73), run(77, 74)]})
+    assert measured("isgd/fig5b/so-far", frame).values == pytest.approx((2, 1, 75, 73.5, 0.5))
+
+
 # ---------------------------------------------------------------- Fig. 2 and Algorithm 2
 
 

@@ -25,6 +25,7 @@ from suite.batch_size.law import Updates
 from suite.batch_size.trainer import Trainer
 from suite.data.images import load_images
 from suite.experiment import Context
+from suite.lazy import pd
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
 from suite.training.numerics import apply
@@ -34,8 +35,6 @@ Clock = Callable[[], float]
 
 def loop(spec: RunSpec, context: Context) -> Outcome:
     """Time, count, choose; then measure every batch size and compare. See the module's docstring."""
-    import pandas as pd
-
     apply(context.execution)
     settings, trainer = spec.settings, on_digits(spec, context.device)
     batches, seeds = list(settings["batches"]), list(settings["seeds"])

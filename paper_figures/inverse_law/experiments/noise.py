@@ -8,6 +8,7 @@ from paper_figures.inverse_law.experiments.sweep import Trainer
 from reference_impls.numbers import on_device
 from suite.data.order import WithReplacement
 from suite.experiment import Context
+from suite.lazy import pd
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
 from suite.training.numerics import apply
@@ -19,8 +20,6 @@ def gradient_noise(spec: RunSpec, context: Context) -> Outcome:
     Settings as of the sweep, with ``batches`` and ``draws``. Batches are drawn with replacement; each variance
     has ``draws`` gradients behind it, on batches of its own.
     """
-    import pandas as pd
-
     apply(context.execution)
     settings = spec.settings
     trainer = Trainer(spec, context)

@@ -18,6 +18,7 @@ from reference_impls.inverse_law import SGD
 from suite.batch_size.threshold import Monitor, Search, Test
 from suite.communication.collectives import in_process
 from suite.experiment import Context, OutOfTime
+from suite.lazy import pd
 from suite.runs.store import Outcome
 from suite.spec import RunSpec
 from suite.training import checkpoint
@@ -180,8 +181,6 @@ class SearchRun:
 
     def outcome(self) -> Outcome:
         """``crossed_NAME`` holds the updates to each of ``thresholds_NAME``, -1 where censored."""
-        import pandas as pd
-
         trainer, search = self.trainer, self.search
         results: dict[str, Any] = {
             "updates": search.position[0],

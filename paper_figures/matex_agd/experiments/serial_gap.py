@@ -17,6 +17,7 @@ from typing import Any
 
 from paper_figures.matex_agd.settings import WORKERS
 from suite.experiment import Context
+from suite.lazy import pd
 from suite.runs.store import Outcome
 from suite.spec import RunSpec
 from suite.training.build import assemble
@@ -48,8 +49,6 @@ def arm_spec(arm: str, settings: Any, seed: int) -> RunSpec:
 
 def serial_gap(spec: RunSpec, context: Context) -> Outcome:
     """Accuracy and loss on the test images by arm, seed and update."""
-    import pandas as pd
-
     parts = []
     apply(context.execution)
     seeds = range(spec.settings["seeds"])

@@ -16,6 +16,7 @@ from typing import Any
 
 from reference_impls.rudra_protocol import Server, average_staleness
 from suite.experiment import Context
+from suite.lazy import np, pd
 from suite.parameter_server.placement import simulation
 from suite.parameter_server.protocol import GammaDurations, Staleness, Timed, play
 from suite.runs.store import Outcome
@@ -137,9 +138,6 @@ def _median(counts: Counter[int]) -> int:
 
 
 def _curves(early: Staleness, steady: Staleness, counts: Counter[int]) -> dict[str, Any]:
-    import numpy as np
-    import pandas as pd
-
     averages = np.asarray([*early.averages, *steady.averages], dtype=np.float32)
     step = max(1, len(averages) // 2000)
     shown = pd.DataFrame({"update": np.arange(0, len(averages), step, dtype=np.int32), "average": averages[::step]})

@@ -25,6 +25,7 @@ from paper_figures.rudra.settings import (
     imagenet_server,
 )
 from suite.experiment import Context, OutOfTime
+from suite.lazy import np, pd
 from suite.parameter_server.placement import simulation
 from suite.runs.files import write_whole
 from suite.runs.store import Outcome
@@ -51,7 +52,6 @@ def seconds_per_gradient(server: dict[str, Any], row: Configuration, rounds: int
 
 def fit(predict: Predict, rows: Sequence[Sequence[Any]], start: Sequence[float]) -> list[float]:
     """Positive constants that minimise the squared log errors of rows [*row, printed], from ``start`` on."""
-    import numpy as np
     from scipy.optimize import least_squares
 
     def residuals(logs: Any) -> Any:
@@ -173,8 +173,6 @@ def leave_one_out(spec: RunSpec, context: Context) -> Outcome:
 
 
 def _table(rows: list[list[int]], predicted: list[float]) -> Any:
-    import pandas as pd
-
     frame = pd.DataFrame(rows, columns=["n", "mu", "learners"])
     frame["seconds"] = predicted
     return frame

@@ -26,6 +26,7 @@ from torch import Tensor
 
 from suite.data import images
 from suite.experiment import Context
+from suite.lazy import pd
 from suite.parameter_server.training import ServerRun
 from suite.runner.pilot import build
 from suite.runs.files import write_whole
@@ -154,8 +155,6 @@ def outcome(
     choice: int, tried: Sequence[Mapping[str, Any]], fresh: Sequence[Mapping[str, Any]], seeds: Sequence[int]
 ) -> Outcome:
     """The choice, a row for each trial and each fresh seed, and the curves of the fresh seeds."""
-    import pandas as pd
-
     columns = ("status", "gradients", "error")
     trials = pd.DataFrame([{"trial": i, **{name: each[name] for name in columns}} for i, each in enumerate(tried)])
     ends = pd.DataFrame(
