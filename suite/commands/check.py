@@ -145,7 +145,10 @@ def check_selection(
     junit_path: Path | None,
     verbose: bool,
 ) -> int:
-    """Print verdicts on the runs of ``source``, of which ``own`` are the user's; returns 1 when one is red, or a run contested."""
+    """Print verdicts on the runs of ``source``, of which ``own`` are the user's.
+
+    Returns 1 when a verdict is red or a run contested, else 0.
+    """
     found = judge_selection(selectors, profile, source)
     if junit_path:
         junit(found, junit_path)

@@ -2,14 +2,15 @@
 
 An artifact's drawing knows nothing of this: it is called once for each set of runs. Where two drawings differ in
 lines, bands and points alone, those of the varied runs are added to the unchanged drawing in colours of their own.
-Where anything else differs (a bar, a text, a scale), the drawings stand side by side on common axes.
+Where anything else differs (a bar, a text, a scale), or the colours do not suffice, the drawings stand side by side
+on common axes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from suite.lazy import Axes, Figure, np, pd
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 UNCHANGED = "unchanged"
 ABREAST = 2  # drawings in a row, where they stand side by side
-MARKED = 8  # markers along a line
 HEADING, ENTRY = 0.3, 0.2  # inches above each of several drawings, and for a line of the legend
 
 
@@ -53,9 +53,12 @@ class Comparison:
 
     @cached_property
     def overlies(self) -> bool:
-        """Whether all differ from the unchanged drawing in what can be laid over it."""
+        """Whether all differ from the unchanged drawing in what can be laid over it, each in a colour of its own."""
         unchanged, *others = self.alone.values()
-        return all(_fixed(figure) == _fixed(unchanged) and _alike(figure, unchanged) for figure in others)
+        if not all(_fixed(figure) == _fixed(unchanged) and _alike(figure, unchanged) for figure in others):
+            return False
+        varied = {label: figure for label, figure in self.alone.items() if label != UNCHANGED}
+        return len(_needed(_differing(unchanged, varied))) <= len(_free(unchanged))
 
     @property
     def size(self) -> tuple[float, float]:
@@ -148,17 +151,21 @@ def _copies(artist: Artist) -> bool:
 
 def _overlay(figure: Figure, varied: Mapping[str, Figure]) -> None:
     """Add what differs in the varied drawings to the unchanged one, and a legend that says which is which."""
+    from matplotlib.lines import Line2D
+
     found = _differing(figure, varied)
-    colours = _colours(figure, {(_colour(each.artist), each.label) for each in found})
+    hidden = [label for label, other in varied.items() if not _differing(figure, {label: other})]
+    colours = dict(zip(_needed(found), _free(figure), strict=False))
     entries = _legend_taken(figure)
     alone = len(varied) == 1 and not entries  # then the legend's title says what is varied
     for each in found:
-        colour, marker = colours[_colour(each.artist), each.label]
-        handle = _added(each.axes, each.theirs, each.artist, colour, marker)
+        handle = _added(each.axes, each.theirs, each.artist, colours[_colour(each.artist), each.label])
         if each.artist in each.theirs.lines or not each.theirs.lines:
             series = _series(each.theirs, each.artist)
             text = series or each.label if alone else ", ".join(filter(None, (series, each.label)))
             entries.setdefault(text, handle)
+    if hidden:
+        entries[f"{reduce(_joined, hidden)}: as unchanged"] = Line2D([], [], linestyle="none")
     for axes, *others in zip(figure.axes, *(other.axes for other in varied.values()), strict=True):
         _widen(axes, (axes, *others))
     title, columns = f"with {next(iter(varied))}" if alone else None, 2 if len(entries) > 1 else 1
@@ -198,18 +205,15 @@ def _joined(one: str, other: str) -> str:
     return ", ".join(parts)
 
 
-def _colours(figure: Figure, needed: set[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, str]]:
-    """A colour and a marker for each series (by colour) and label.
+def _needed(found: list[_Differing]) -> list[tuple[str, str]]:
+    """The series (by their colours) and labels that each ask for a colour."""
+    return sorted({(_colour(each.artist), each.label) for each in found})
 
-    They are new colours while the palette lasts. Beyond it a series keeps its own, and labels differ in markers.
-    """
+
+def _free(figure: Figure) -> list[str]:
+    """The colours of the palette that a drawing does not use."""
     used = {_colour(artist) for axes in figure.axes for artist in (*axes.lines, *axes.collections)}
-    free = [colour for colour in style.PALETTE if colour not in used]
-    if len(needed) <= len(free):
-        return {key: (colour, "") for key, colour in zip(sorted(needed), free, strict=False)}
-    labels = sorted({label for _, label in needed})
-    markers = dict(zip(labels, style.MARKERS * len(labels), strict=False))
-    return {(colour, label): (colour, markers[label]) for colour, label in needed}
+    return [colour for colour in style.PALETTE if colour not in used]
 
 
 def _legend_taken(figure: Figure) -> dict[str, Any]:
@@ -242,7 +246,7 @@ def _series(axes: Axes, artist: Any) -> str:
     return next((name for one, name in labelled if name and name[0] != "_" and _colour(one) == _colour(artist)), "")
 
 
-def _added(axes: Axes, theirs: Axes, artist: Any, color: str, marker: str) -> Artist:
+def _added(axes: Axes, theirs: Axes, artist: Any, color: str) -> Artist:
     """A copy of an artist of another drawing in this panel, in another colour."""
     from matplotlib.collections import LineCollection, PathCollection, PolyCollection
     from matplotlib.lines import Line2D
@@ -257,8 +261,8 @@ def _added(axes: Axes, theirs: Axes, artist: Any, color: str, marker: str) -> Ar
         x, y = np.asarray(artist.get_xydata()).T
         line = Line2D(x, y, color=color, transform=transform, linewidth=artist.get_linewidth(), **shared)
         line.set(linestyle=artist.get_linestyle(), drawstyle=artist.get_drawstyle())
-        line.set(marker=marker or artist.get_marker(), markersize=artist.get_markersize())
-        line.set_markevery(max(1, len(x) // MARKED) if marker else artist.get_markevery())
+        line.set(marker=artist.get_marker(), markersize=artist.get_markersize())
+        line.set_markevery(artist.get_markevery())
         return axes.add_line(line)
     if isinstance(artist, PathCollection):
         x, y = np.asarray(artist.get_offsets()).T

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -89,6 +90,19 @@ def test_lines_are_laid_over_each_other_with_the_setting_in_the_legend():
     assert axes.get_ylim()[1] > 3
     table = comparison.table({"value = 2": {"value": 2.0}})
     assert table[table["setting"] == "value = 2"]["value"].tolist() == [2.0] * 4
+
+
+def test_what_cannot_be_seen_is_named_and_more_lines_than_colours_stand_side_by_side():
+    def draw(evidence, axes, methods=2):
+        for number in range(methods):
+            axes.plot([0, 1], [number, number * value(evidence)], label=str(number))
+
+    figure = Figure()
+    drawn([1.0, 2.0], draw).fill(figure)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["1, value = 2", "value = 1: as unchanged"]
+    crowded = drawn([2.0], partial(draw, methods=5))
+    crowded.fill(figure := Figure(figsize=crowded.size))
+    assert [part.get_suptitle() for part in figure.subfigs] == ["unchanged", "value = 2"]
 
 
 def test_bars_stand_side_by_side_on_common_axes():
