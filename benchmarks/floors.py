@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from benchmarks.counting import Product
+    from benchmarks.ours import Product
     from benchmarks.workloads import Workload
 
 MATRICES = {"cpu": (512, 1024, 2048), "cuda": (2048, 4096, 8192)}  # rows of square matrices
@@ -82,7 +82,7 @@ def core_flops(timed: Timed) -> float | None:
 
 def product_seconds(workload: Workload, device: str, threads: int) -> float:
     """Least seconds of an update's matrix products with so many threads, or with its gradients dealt over them."""
-    from benchmarks.counting import fewest
+    from benchmarks.ours import fewest
 
     count, one = fewest(workload)
     seconds = {

@@ -1,14 +1,132 @@
-"""From a workload to its entry in the document: build its sides, leave hopeless ones out, let the rest take turns."""
+"""From a workload to its entry in the document: build its sides, leave hopeless ones out, let the rest take turns.
+
+Sides that take turns, timed so that a slow spell of the machine falls on all of them alike.
+
+One *round* makes the same number of updates on every side, each round beginning with another side. Samples at the
+same index come from the same round. On CUDA the device is waited for before and after each sample.
+"""
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+import math
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.alternating import Alternation, Timer
 from benchmarks.workloads import Workload
+
+Run = Callable[[int], float | None]  # makes so many updates; processor seconds where the side itself must count them
+
+
+@dataclass(frozen=True)
+class Side:
+    """One way to do the work. ``threads`` counts all of its processes' threads."""
+
+    run: Run
+    threads: int = 1
+    execution: Mapping[str, Any] = field(default_factory=dict)  # how ours is executed: path, memory format, width
+    close: Callable[[], None] = lambda: None
+    in_process: int = 1  # threads of this process; the rest are other processes'
+
+
+class Timer:
+    """Wall and processor seconds of a side's updates. ``processor`` is None where several threads share the work."""
+
+    def __init__(self, device: str = "cpu"):
+        self.device = device
+
+    def synchronise(self) -> None:
+        """Wait until the device has done what it was given."""
+        if self.device == "cuda":
+            import torch
+
+            torch.cuda.synchronize()
+
+    def __call__(self, side: Side, updates: int) -> tuple[float, float | None]:
+        """(wall, processor) seconds per update."""
+        self.prepare(side)
+        self.synchronise()
+        wall, processor = time.perf_counter(), time.thread_time()
+        busy = side.run(updates)
+        if busy is None and side.threads == 1 and self.device == "cpu":
+            busy = time.thread_time() - processor
+        self.synchronise()
+        wall = time.perf_counter() - wall
+        return wall / updates, None if busy is None else busy / updates
+
+    def prepare(self, side: Side) -> None:
+        """What a side needs and is not timed: its number of threads."""
+        import torch
+
+        if torch.get_num_threads() != side.in_process:
+            torch.set_num_threads(side.in_process)
+
+
+class Alternation:
+    """Sides by name, their samples so far, and the number of updates in a sample."""
+
+    def __init__(self, sides: Mapping[str, Side], timer: Callable[[Side, int], tuple[float, float | None]]):
+        self.sides, self.timer, self.updates = dict(sides), timer, 1
+        self.seconds: dict[str, list[float]] = {name: [] for name in sides}
+        self.processor: dict[str, list[float | None]] = {name: [] for name in sides}
+        self.warmed: dict[str, float] = {}  # seconds per update when warming up
+        self.rounds = 0
+
+    def warm(
+        self, block: int, seconds: float, hopeless: Callable[[Mapping[str, float]], Collection[str]]
+    ) -> list[str]:
+        """Two blocks of updates of every side, of which the second counts; sides that are ``hopeless`` are left out.
+
+        ``hopeless`` names sides by the seconds per update known so far. A side that is so after its first block, ten
+        times over, is not given a second. Sets the updates of a sample to as many whole blocks as fill about
+        ``seconds`` on the fastest side. Returns the names left out.
+        """
+        taken = self.warmed
+        for name, side in self.sides.items():
+            taken[name] = self.timer(side, block)[0]
+            if name not in hopeless({**taken, name: taken[name] / 10}):
+                taken[name] = self.timer(side, block)[0]
+        gone = list(hopeless(taken))
+        for name in gone:
+            self.drop(name)
+        quickest = min(taken[name] for name in self.sides)
+        self.updates = block * max(1, math.ceil(seconds / (block * max(quickest, 1e-9))))
+        return gone
+
+    def drop(self, name: str) -> None:
+        """Leave a side out from here on; its samples go with it."""
+        self.sides.pop(name).close()
+        del self.seconds[name], self.processor[name]
+
+    def round(self) -> None:
+        """One sample of every side."""
+        names = list(self.sides)
+        first = self.rounds % len(names)
+        for name in names[first:] + names[:first]:
+            wall, busy = self.timer(self.sides[name], self.updates)
+            self.seconds[name].append(wall)
+            self.processor[name].append(busy)
+        self.rounds += 1
+
+    def samples(self) -> dict[str, dict[str, Any]]:
+        """The document's ``sides``: samples of equal index are of the same round."""
+        return {
+            name: {
+                "seconds": self.seconds[name],
+                "processor": None if None in self.processor[name] else self.processor[name],
+                "threads": side.threads,
+                **({"execution": dict(side.execution)} if side.execution else {}),
+            }
+            for name, side in self.sides.items()
+        }
+
+    def close(self) -> None:
+        """Let go of what the sides hold."""
+        for side in self.sides.values():
+            side.close()
+
 
 SAMPLE = 0.02  # seconds that a sample of the fastest side fills at least
 # Rounds of a workload. The fastest of several equal sides in three rounds is some percent faster than any of them is.
@@ -72,7 +190,7 @@ def finished(
     workload: Workload, turns: Alternation, absent: Mapping[str, str], telemetry: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The workload's entry: samples, what an update costs at least, memory of a replica."""
-    from benchmarks import counting, ours
+    from benchmarks import ours
     from benchmarks.document import entry
     from benchmarks.floors import product_seconds
 
@@ -89,10 +207,10 @@ def finished(
         "growth" if workload.axis else workload.family,
         sides,
         examples=workload.examples,
-        flops=counting.flops(workload),
-        bytes=counting.least_bytes(workload),
+        flops=ours.flops(workload),
+        bytes=ours.least_bytes(workload),
         products=products,
-        calls=counting.calls(workload),
+        calls=ours.calls(workload),
         memory_per_replica_bytes=memory,
         telemetry=dict(telemetry),
         gradients=workload.gradients,

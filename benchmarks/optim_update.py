@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from benchmarks.alternating import Alternation, Side, Timer
+from benchmarks.measuring import Alternation, Side, Timer
 from suite.models import build, initialise
 from suite.optim import EASGD, ISGD, SMA, DelayedSGD, LocalSGD, Softsync
 

@@ -20,8 +20,8 @@ from benchmarks import ours
 from benchmarks.sides import cores
 from benchmarks.workloads import Workload, named
 from suite.runs import environment
-from suite.training.fused_step import InPlace
 from suite.training.gradients.looped import AutogradGradients
+from suite.training.optimizers import InPlace
 from suite.training.problem import Classification
 from suite.training.translation import Translation
 

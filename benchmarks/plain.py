@@ -19,8 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from benchmarks.counting import TRANSLATION
-from benchmarks.workloads import SENTENCE, Workload, server_schedule
+from benchmarks.workloads import SENTENCE, TRANSLATION, Workload, server_schedule
 from suite.models import build, initialise
 from suite.training.translation import TeacherForced, collate, word_loss
 

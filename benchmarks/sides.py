@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from benchmarks import ours, plain
-from benchmarks.alternating import Side, Timer
+from benchmarks.measuring import Side, Timer
 from benchmarks.processes import Workers
 from benchmarks.workloads import Workload
 

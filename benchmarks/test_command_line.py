@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.alternating import Alternation, Side, Timer
 from benchmarks.document import Book, entry
+from benchmarks.measuring import Alternation, Side, Timer
 from suite.runs.environment import ROOT
 from suite.runs.store import Outcome, Store, encode
 from suite.spec import RunSpec

@@ -18,6 +18,7 @@ SEEDS = 10  # runs of a sweep
 SPELL = 8  # updates of one of them before the next has its turn, where they are not computed together
 LEARNERS = 30  # of a server
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # whose updates are timed with every rival
+TRANSLATION = {"vocabulary": 16_000, "embedding": 512, "hidden": 512}  # inverse_law's paper profile
 WORDS, SENTENCE = 800, 20  # target words of a translation batch, and of each of its sentences
 
 

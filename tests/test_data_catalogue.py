@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from suite.cli import surroundings
+from suite.cli import claims
 from suite.data.catalogue import (
     DATASETS,
     DataError,
@@ -88,7 +88,7 @@ def test_a_downloaded_file_is_that_of_the_pinned_revision(
 @pytest.mark.parametrize("name", [name for name in STORED if DATASETS[name].revision])
 def test_a_set_without_digests_is_said_to_be_unchecked(name: str, tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.setattr("suite.data.catalogue.fetch", lambda name, root: tmp_path)
-    surroundings.data_fetch(name)
+    claims.data_fetch(name)
     told = capsys.readouterr()
     assert told.out == f"{tmp_path}\n"
     assert ("no SHA-256" in told.err) == (not DATASETS[name].sha256)

@@ -14,8 +14,7 @@ import torch
 from PIL import Image
 
 from suite.data.catalogue import DataError
-from suite.data.imagenet import ImageBatch, ImageNetStream
-from suite.data.imagenet_rows import open_rows
+from suite.data.imagenet import ImageBatch, ImageNetStream, open_rows
 from suite.data.verify import verify
 
 SIDE = 16

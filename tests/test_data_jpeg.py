@@ -9,7 +9,7 @@ import pytest
 import torch
 from PIL import Image
 
-from suite.data import jpeg as decoding
+from suite.data import imagenet as decoding
 from suite.data.catalogue import DataError
 
 SIDE = 16

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from suite.claims.board import corrected_verdicts, p_value, widened
 from suite.claims.estimate import Estimate
-from suite.claims.families import corrected, p_value, widened
 from suite.claims.judge import Claim, Verdict
 
 SINCE = "2026-11-26"
@@ -22,7 +22,7 @@ def verdict(name: str, low: float, runs: str, began: str = "2026-11-27", word: s
 
 
 def words(found: list[Verdict]) -> list[tuple[str, str]]:
-    return [(v.verdict, v.exploratory.verdict if v.exploratory else "") for v in corrected(found, SINCE)]
+    return [(v.verdict, v.exploratory.verdict if v.exploratory else "") for v in corrected_verdicts(found, SINCE)]
 
 
 def test_the_p_value_is_that_of_student_s_t():
@@ -46,7 +46,7 @@ def test_a_narrow_verdict_falls_beside_others_on_its_runs_and_a_clear_one_stands
 def test_on_runs_of_before_the_verdict_by_its_own_interval_stands():
     before = [verdict(name, low, "ab", began) for name, low, began in (("a", 0.05, "2026-11-20"), ("b", 0.04, ""))]
     assert words(before) == [("reproduced", "inconclusive")] * 2
-    found = corrected(before, SINCE)
+    found = corrected_verdicts(before, SINCE)
     assert found[0].family == 2
     assert found[0].present.alone == "reproduced"
 

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from ci import canaries, gpu, guard, nightly, summary
-from suite.runs import partial_archive
+from suite.runs import archive
 from suite.runs.environment import ROOT, machine_class
 from suite.runs.store import DamagedRun, Outcome, StoreError, encode, verified
 from suite.speed import baselines
@@ -156,23 +156,21 @@ def test_an_hour_of_claims_says_what_it_promises_and_leaves_what_the_next_one_ne
     assert "2 runs side by side" in said
     assert "promised 1 artifacts; the runs of 1 are stored" in said
     assert (tmp_path / "out" / "runs.zip").exists()
-    taken = partial_archive.take(tmp_path / "out" / "unfinished.zip", tmp_path / "next")
+    taken = archive.take(tmp_path / "out" / "unfinished.zip", tmp_path / "next")
     assert taken == ["ab" * 10]
     assert (tmp_path / "next" / "partial" / ("ab" * 10) / "x" / "checkpoint.safetensors").read_bytes() == b"far along"
-    assert (
-        partial_archive.take(tmp_path / "out" / "unfinished.zip", tmp_path / "next") == []
-    )  # begun here: left as it is
+    assert archive.take(tmp_path / "out" / "unfinished.zip", tmp_path / "next") == []  # begun here: left as it is
 
 
 def test_a_file_of_runs_under_way_leads_nowhere_else(tmp_path):
     for name in (f"{'ab' * 10}/../evil", f"{'ab' * 10}/x/../../evil", "evil/x/y", f"{'ab' * 10}/y"):
-        with zipfile.ZipFile(tmp_path / "bad.zip", "w") as archive:
-            archive.writestr(name, b"")
+        with zipfile.ZipFile(tmp_path / "bad.zip", "w") as bad:
+            bad.writestr(name, b"")
         with pytest.raises(DamagedRun, match="is not a file of a run under way"):
-            partial_archive.take(tmp_path / "bad.zip", tmp_path / "store")
+            archive.take(tmp_path / "bad.zip", tmp_path / "store")
     (tmp_path / "bad.zip").write_bytes(b"no zip")
     with pytest.raises(StoreError, match="holds no runs under way"):
-        partial_archive.take(tmp_path / "bad.zip", tmp_path / "store")
+        archive.take(tmp_path / "bad.zip", tmp_path / "store")
 
 
 def test_the_guard_remembers_what_was_accepted_and_finds_what_crept_in(tmp_path: Path, monkeypatch):

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from suite.commands import refresh
 from suite.papers.evidence import committed
-from suite.report import illustrations, structure
+from suite.report import illustrations
 from suite.report.illustrations import Illustration, NoBrowser, noted, unmentioned, with_note
 from suite.report.readme import OWN
 from suite.runs.archive import Layered
@@ -58,9 +58,9 @@ def test_a_figure_is_drawn_once_and_is_stale_when_its_evidence_draws_otherwise(r
     picture.write()
     (again,) = illustrations.illustrations(root, source)
     assert again.stale == ""
-    plain = structure.structure
+    plain = illustrations.structure
     moved = lambda figure: plain(figure) | {"texts": ["another verdict"]}
-    monkeypatch.setattr(structure, "structure", moved)
+    monkeypatch.setattr(illustrations, "structure", moved)
     (other,) = illustrations.illustrations(root, source)
     assert other.stale == "texts 1: 'smoke profile · stand-in · 3 runs' became 'another verdict'"
 
@@ -71,7 +71,7 @@ def test_colours_markers_and_styles_are_part_of_what_is_drawn():
         axes = figure.subplots()
         axes.plot([1, 2], [1, 2], **look)
         axes.bar([1], [1], color="green")
-        return structure.marks(figure)
+        return illustrations.marks(figure)
 
     plain = marks(color="red", marker="o")
     assert len(plain) == 2

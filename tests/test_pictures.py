@@ -18,7 +18,7 @@ from suite.claims.judge import PROFILES
 from suite.papers.artifact import Artifact, Evidence, Missing
 from suite.papers.catalogue import PAPERS, entries, paper
 from suite.papers.evidence import committed
-from suite.report import structure as pictures
+from suite.report import illustrations as pictures
 from suite.report import style
 from suite.report.site.page_cache import ReadOnce
 from suite.runs.archive import Layered, Runs

@@ -17,8 +17,8 @@ from fake_paper import HOSTILE, fill, registered, specs
 from suite.papers import catalogue
 from suite.papers.artifact import Evidence, Missing
 from suite.papers.grades import Grade
+from suite.papers.measurement import verdicts
 from suite.papers.panel import Panel, read
-from suite.papers.verdicts import verdicts
 from suite.report import style
 from suite.report.drawing import SVG, DrawingError, draw_selection, drawing, image, table_of
 from suite.report.site.build import write_site
@@ -110,7 +110,7 @@ def test_a_panel_is_stamped_with_the_scales_of_the_runs_it_draws(paper, store, m
     shared, beside, _ = specs("smoke")
     scale = {shared.id: "whole", beside.id: "stand-in"}
     graded = lambda claim, rests, experiments: Grade(scale[rests.runs[0].spec.id], "", True)
-    monkeypatch.setattr("suite.papers.verdicts.grade", graded)
+    monkeypatch.setattr("suite.papers.measurement.grade", graded)
     groups = {"drawn": (shared,), "beside": (beside,)}
     assert stamped({}) == "exact"
     assert stamped(groups, "drawn") == "smoke profile · whole · 1 run"

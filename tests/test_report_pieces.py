@@ -9,8 +9,7 @@ from fake_paper import claim, registered, verdict
 
 from suite.claims.estimate import exact
 from suite.report.data import values
-from suite.report.provenance import departures
-from suite.report.verdict_details import reasons
+from suite.report.verdict_details import departure_ledgers, reasons
 from suite.runs.environment import ROOT
 
 
@@ -63,6 +62,6 @@ def test_an_exploratory_verdict_is_told_beside_the_registered_one(paper):
 
 
 def test_the_reference_implementations_declare_departures():
-    declared = {ledger.file: ledger for ledger in departures(ROOT / "reference_impls")}
+    declared = {ledger.file: ledger for ledger in departure_ledgers(ROOT / "reference_impls")}
     assert any("queue" in item for _, items in declared["isgd.py"].parts for item in items)
     assert all(items for ledger in declared.values() for _, items in ledger.parts)

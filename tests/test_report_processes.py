@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from suite.papers.evidence import committed
-from suite.report.site import rows
+from suite.report.site import build
 from suite.report.site.page_cache import read_once
 from suite.runs.archive import Layered
 from suite.runs.environment import ROOT
@@ -31,12 +31,12 @@ def opened() -> Layered:
 @pytest.mark.processes
 def test_several_processes_make_the_same_pages_in_order(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})
-    monkeypatch.setattr(rows, "FEW", 1)
-    todo = [rows.PagePlace(name) for name in CHEAP]
+    monkeypatch.setattr(build, "FEW", 1)
+    todo = [build.PagePlace(name) for name in CHEAP]
     # this process has seen other tests
-    with ProcessPoolExecutor(1, get_context("spawn"), rows._begin, (opened,)) as pool:
-        alone = pool.submit(rows._make, todo).result()
-    with rows.makers(read_once(opened()), todo, opened) as made:
+    with ProcessPoolExecutor(1, get_context("spawn"), build._begin, (opened,)) as pool:
+        alone = pool.submit(build._make, todo).result()
+    with build.makers(read_once(opened()), todo, opened) as made:
         assert type(made).__name__ != "generator" or made.gi_code.co_name != "<genexpr>"  # not in this process
         several = list(made)
     assert [found for found, *_ in several] == [found for found, *_ in alone]

@@ -13,9 +13,8 @@ import pytest
 from fake_paper import HOSTILE, environment, fig2_runs, fill, registered, specs
 
 from suite.papers import catalogue
-from suite.report.site import build, exhibit, rows, stamp
-from suite.report.site.build import write_site
-from suite.report.site.rows import Row, Section
+from suite.report.site import build, exhibit, page_cache
+from suite.report.site.build import Row, Section, write_site
 from suite.report.site.single import write_single
 from suite.runs.archive import Layered
 from suite.runs.store import Outcome, Store, encode
@@ -216,7 +215,7 @@ def test_only_the_artifact_whose_runs_changed_is_made_anew(paper, site, tmp_path
     assert "fake/fig2.panel.svg" in changed_files
     assert not {name for name in changed_files if name.startswith(("fake/fig1", "fake/table1"))}
     assert built.made == 1
-    assert len(changed_files - {stamp.NAME}) == built.written
+    assert len(changed_files - {page_cache.NAME}) == built.written
 
 
 @pytest.mark.parametrize("harm", ["removed", "edited"])
@@ -230,8 +229,8 @@ def test_a_page_that_was_harmed_is_made_again(store, made, site, harm):
 
 @pytest.mark.parametrize("content", ["no json", '{"key": "", "groups": {"x": {"key": "", "files": {"../a": ""}}}}'])
 def test_a_stamp_from_elsewhere_is_not_believed(store, site, tmp_path, monkeypatch, content):
-    monkeypatch.setattr(rows, "files", lambda which, name, *rest: ({f"{name}.html": b""}, ""))
+    monkeypatch.setattr(build, "files", lambda which, name, *rest: ({f"{name}.html": b""}, ""))
     (tmp_path / "a").write_text("mine")
-    (site / stamp.NAME).write_text(content)
+    (site / page_cache.NAME).write_text(content)
     assert write_site(store, site).made == 4
     assert (tmp_path / "a").read_text() == "mine"

@@ -10,16 +10,15 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from suite.claims.families import corrected
+from suite.claims.board import corrected_verdicts
 from suite.claims.judge import TEST
 from suite.commands.reproduce import committed_verdicts
 from suite.papers.catalogue import PAPERS, entries, homes, paper, papers_of, published
 from suite.papers.evidence import committed
 from suite.papers.grades import Rests, grade, read_of
-from suite.papers.measurement import measurements
+from suite.papers.measurement import measurements, verdicts
 from suite.papers.register import DECIDING, read
-from suite.papers.verdicts import verdicts
-from suite.report import snapshot
+from suite.report import data
 from suite.report.numerals import alike
 from suite.report.readme import blocks, rewritten
 from suite.runner.cost import TRAIN
@@ -31,7 +30,7 @@ pytestmark = pytest.mark.evidence
 
 
 def committed_rows():
-    return snapshot.read((homes()[0] / snapshot.FILE).read_text(encoding="utf-8"))
+    return data.read((homes()[0] / data.FILE).read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
@@ -42,14 +41,14 @@ def judged():
     for name in PAPERS:
         artifacts = {claim.artifact for claim in published(name)}
         alone = verdicts(paper(name), source, artifacts=artifacts)
-        found += corrected(alone, read(PAPERS[name].home).families)
+        found += corrected_verdicts(alone, read(PAPERS[name].home).families)
     return found, source
 
 
 @pytest.mark.parametrize("name", papers_of(homes()[0]))
 def test_every_value_and_verdict_is_the_committed_one(judged, name):
-    now = snapshot.rows(verdict for verdict in judged[0] if verdict.claim.paper == name)
-    assert snapshot.differing([row for row in committed_rows() if row["claim"].startswith(f"{name}/")], now) == []
+    now = data.rows(verdict for verdict in judged[0] if verdict.claim.paper == name)
+    assert data.differing([row for row in committed_rows() if row["claim"].startswith(f"{name}/")], now) == []
 
 
 @pytest.mark.parametrize("name", papers_of(homes()[0]))
@@ -66,15 +65,15 @@ def test_values_are_compared_as_numbers():
     row = next(row for row in committed_rows() if row["low"] and float(row["low"]) < float(row["high"]) < 1e9)
     value, width = float(row["ours"]), float(row["high"]) - float(row["low"])
     beside = lambda by: [row | {"ours": f"{value + by:.10g}"}]
-    assert snapshot.differing([row], beside(5e-4 * width)) == []
-    assert snapshot.differing([row], beside(5e-3 * width)) == [row["claim"]]
-    assert snapshot.moved([row], beside(5e-3 * width)) == {row["claim"]: [row]}
-    assert snapshot.moved([row], [beside(5e-3 * width)[0] | {"runs": "others"}]) == {}
-    assert snapshot.merged([row], beside(5e-4 * width)) == [row]
+    assert data.differing([row], beside(5e-4 * width)) == []
+    assert data.differing([row], beside(5e-3 * width)) == [row["claim"]]
+    assert data.moved([row], beside(5e-3 * width)) == {row["claim"]: [row]}
+    assert data.moved([row], [beside(5e-3 * width)[0] | {"runs": "others"}]) == {}
+    assert data.merged([row], beside(5e-4 * width)) == [row]
 
 
 def test_every_claim_with_a_grade_has_a_number():
-    table = pd.read_csv(homes()[0] / snapshot.FILE)
+    table = pd.read_csv(homes()[0] / data.FILE)
     assert (table["rests on"].notna() == table["ours"].notna()).all()
 
 
@@ -86,7 +85,7 @@ def test_every_committed_grade_follows_from_the_stored_specifications(judged):
     for verdict in told:
         claim = verdict.claim
         artifact = paper(claim.paper).artifact(claim.artifact)
-        rests = measurements(artifact, source)[verdict.profile].rests[claim.quantity]
+        rests = measurements(artifact, source, claimed=True)[verdict.profile].rests[claim.quantity]
         assert set(verdict.measured.runs) <= {read.spec.id for read in rests.runs}, claim.id
         runs = [source.read(read.spec.id) for read in rests.runs]
         again = tuple(replace(read_of(run), spec=RunSpec.from_json(run.files["spec.json"].decode())) for run in runs)

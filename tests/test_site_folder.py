@@ -9,8 +9,8 @@ import time
 import pytest
 from fake_paper import fill, registered, specs
 
-from suite.report.site import build, page_cache, rows
-from suite.report.site.stamp import NAME, Folder
+from suite.report.site import build, page_cache
+from suite.report.site.page_cache import NAME, Folder
 from suite.runs.archive import Layered
 from suite.runs.store import Outcome, Store, encode
 
@@ -121,11 +121,11 @@ def test_what_was_made_before_a_failure_is_not_made_again(paper, tmp_path, monke
             raise KeyboardInterrupt
         return {f"{name}.html": b"", f"{name}.svg": b""}, ""
 
-    monkeypatch.setattr(rows, "files", failing)
+    monkeypatch.setattr(build, "files", failing)
     with pytest.raises(KeyboardInterrupt):
         build.write_site(store, tmp_path / "site")
     told = []
-    monkeypatch.setattr(rows, "files", lambda which, name, *rest: ({f"{name}.html": b""}, ""))
+    monkeypatch.setattr(build, "files", lambda which, name, *rest: ({f"{name}.html": b""}, ""))
     built = build.write_site(store, tmp_path / "site", told.append)
     assert told == ["2 of 4 artifacts are to be made", "fake: 4 artifacts, 2 made anew"]
     assert (built.artifacts, built.made) == (4, 2)

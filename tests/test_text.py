@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suite.data.catalogue import DataError, available, dataset
+from suite.data.order import WordOrder, word_batches
 from suite.data.text import Pair, load_pairs
 from suite.data.verify import verify
 from suite.data.vocabulary import BEGIN, END, PAD, UNKNOWN, train_vocabulary
-from suite.data.word_batches import WordOrder, word_batches
 
 PAIRS: list[Pair] = [(f"Satz {n} sagt\u2028nichts", f"Sentence {n} says\x85nothing") for n in range(30)]
 

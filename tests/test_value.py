@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from suite.claims.judge import Claim
-from suite.commands import priority as value
-from suite.commands.plan import Planned
-from suite.commands.priority import forecast, ranked, stages, within
+from suite.commands import plan as value
+from suite.commands.plan import Planned, forecast, ranked, stages, within
 from suite.papers.artifact import Artifact, Paper
 from suite.spec import RunSpec
 

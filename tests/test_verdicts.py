@@ -10,15 +10,22 @@ from fake_paper import PUBLISHED, fill, registered, specs
 
 from suite.claims.estimate import exact
 from suite.papers import catalogue
-from suite.papers import verdicts as judging
+from suite.papers import measurement as judging
 from suite.papers.artifact import Artifact, Evidence, Missing
 from suite.papers.catalogue import entries, published
 from suite.papers.grades import Rests, read_of
-from suite.papers.measurement import Measurement, besides, is_timed, measure_evidence
+from suite.papers.measurement import (
+    Measurement,
+    besides,
+    grades,
+    is_timed,
+    judge_artifacts,
+    measure_evidence,
+    verdicts,
+)
 from suite.papers.panel import Panel
-from suite.papers.verdicts import grades, judge_artifacts, verdicts
 from suite.runs.archive import Layered
-from suite.runs.contest import Survey
+from suite.runs.comparison import Survey
 from suite.runs.store import DamagedRun
 
 MORE = """
@@ -62,7 +69,7 @@ def found():
 def judged(paper, name="size", /, **measured):
     at = {profile: measured.get(profile, Measurement()) for profile in ("paper", "reduced", "smoke")}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(judging, "measurements", lambda *_: at)
+        patch.setattr(judging, "measurements", lambda *_, **__: at)
         made = verdicts(paper, Layered([]), artifacts=["fake/fig4"])
     return {verdict.claim.id.rpartition("/")[2]: verdict for verdict in made}[name]
 

@@ -9,6 +9,7 @@ from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import (
     THROUGHPUT,
     accuracies,
+    accuracy_table,
     epochs,
     late_arrival,
     on_device,
@@ -18,10 +19,9 @@ from paper_figures.crossbow.readings import (
     rungs,
     spread,
     steps,
-    stored,
     told,
+    whole,
 )
-from paper_figures.crossbow.tables import accuracy_table, whole
 from suite.claims.intervals import Interval
 from suite.lazy import Figure, np, pd
 from suite.papers.artifact import Groups, Missing
@@ -146,7 +146,7 @@ def draw_limits(frame: Frame, figure: Figure) -> None:
 
 
 def about_change(frame: Frame) -> str:
-    run = stored(frame, THROUGHPUT)[0]
+    run = frame.runs_of(THROUGHPUT)[0]
     share, device = run.results["resize_over_iteration"], "a GPU" if on_gpu(run) else "a CPU"
     return f"{run.spec.settings['model']}: {share:.2f} of one learner's iteration, on {device}"
 
@@ -159,7 +159,7 @@ def milliseconds(frame: Frame) -> float:
 
 def errors(frame: Frame, group: str) -> list[list[float]]:
     """Test errors of the average model by seed and epoch."""
-    return [run.curve("models")["centre_error"].tolist() for run in stored(frame, group)]
+    return [run.curve("models")["centre_error"].tolist() for run in frame.runs_of(group)]
 
 
 def arrivals(frame: Frame, group: str) -> list[float]:
@@ -191,7 +191,7 @@ def walks(frame: Frame) -> pd.DataFrame:
     """Rows of the walks of both rules with a peak at 4 learners, then accuracies (%) of the trainings by epoch."""
     parts = [only(frame, "tuner").curve("walks").query("peak == 4")]
     for group, said in TRAINED.items() if set(TRAINED) <= set(whole(frame)) else ():
-        for run, curve in zip(stored(frame, group), errors(frame, group), strict=True):
+        for run, curve in zip(frame.runs_of(group), errors(frame, group), strict=True):
             test = [100 * (1 - error) for error in curve]
             about = {"group": said, "seed": run.spec.seed, "epoch": range(1, len(test) + 1)}
             parts.append(pd.DataFrame(about | {"test": test}))
@@ -233,7 +233,7 @@ def saved(frame: Frame) -> list[float]:
 
 
 def about_memory(frame: Frame) -> str:
-    run = stored(frame, "memory")[0]
+    run = frame.runs_of("memory")[0]
     own, shared = (run.results[f"extra_{how}"][-1] / MIB for how in ("own", "shared"))
     batch = run.spec.settings["batches"][-1]
     return (

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from paper_figures.crossbow import plots, settings
-from paper_figures.crossbow.readings import less_time, pair
-from paper_figures.crossbow.tables import arrival_table, timed_table
+from paper_figures.crossbow.readings import arrival_table, less_time, pair, timed_table
 from suite.lazy import Figure, pd
 from suite.papers.artifact import Groups
 from suite.papers.catalogue import printed_value

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from paper_figures.crossbow import plots, settings
-from paper_figures.crossbow.readings import pair
-from paper_figures.crossbow.tables import accuracy_table
+from paper_figures.crossbow.readings import accuracy_table, pair
 from suite.lazy import Figure
 from suite.papers.artifact import Groups
 from suite.papers.catalogue import printed_value

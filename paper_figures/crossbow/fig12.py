@@ -8,6 +8,7 @@ from statistics import median
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import (
     THROUGHPUT,
+    arrival_table,
     common_target,
     described,
     epochs,
@@ -15,9 +16,9 @@ from paper_figures.crossbow.readings import (
     of_gpu,
     on_gpu,
     spread,
-    stored,
+    throughput_table,
+    timed_table,
 )
-from paper_figures.crossbow.tables import arrival_table, throughput_table, timed_table
 from suite.claims.intervals import Interval
 from suite.lazy import Figure, pd
 from suite.papers.artifact import Missing
@@ -79,7 +80,7 @@ def at_once(run: Run, learners: int) -> str:
     return f"{text}vectorised {together:.2f} times as fast as one after another"
 
 
-@A.quantity("throughput", [THROUGHPUT], note=lambda frame: at_once(stored(frame, THROUGHPUT)[0], 4))
+@A.quantity("throughput", [THROUGHPUT], note=lambda frame: at_once(frame.runs_of(THROUGHPUT)[0], 4))
 def of_four(frame: Frame) -> Interval:
     """With four learners."""
     return speed_up(of_gpu(frame), 4)

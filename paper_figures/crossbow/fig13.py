@@ -7,8 +7,7 @@ and beside it that of eight hosts which sleep to compute.
 from __future__ import annotations
 
 from paper_figures.crossbow import plots, server, settings
-from paper_figures.crossbow.readings import pair, steps
-from paper_figures.crossbow.tables import arrival_table, every_iteration
+from paper_figures.crossbow.readings import arrival_table, every_iteration, pair, steps
 from suite.claims.intervals import Interval, log_interval
 from suite.lazy import Figure, pd
 from suite.papers.artifact import Groups

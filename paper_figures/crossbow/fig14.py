@@ -9,15 +9,17 @@ from typing import Any
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import (
     THROUGHPUT,
+    arrival_table,
     common_target,
     epochs,
+    every_iteration,
     fastest,
     of_gpu,
     on_device,
     only,
-    stored,
+    throughput_table,
+    whole,
 )
-from paper_figures.crossbow.tables import arrival_table, every_iteration, throughput_table, whole
 from suite.lazy import Figure, pd, sns
 from suite.papers.artifact import Groups, Missing
 from suite.papers.catalogue import printed_value
@@ -51,7 +53,7 @@ ARTIFACTS = (A, B, C, D)
 
 
 def noted(frame: Frame) -> str:
-    (run,) = stored(frame, THROUGHPUT)
+    (run,) = frame.runs_of(THROUGHPUT)
     return f"{on_device(run)}; tuner {run.results['tuned_learners']}"
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from paper_figures.crossbow import plots, settings
-from paper_figures.crossbow.readings import pair
-from paper_figures.crossbow.tables import arrival_table
+from paper_figures.crossbow.readings import arrival_table, pair
 from suite.lazy import Figure, pd
 from suite.papers.artifact import Groups
 from suite.papers.catalogue import printed_value

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import pairwise
 
 from paper_figures.crossbow import plots, server
-from paper_figures.crossbow.tables import modelled_table
+from paper_figures.crossbow.readings import modelled_table
 from suite.claims.intervals import Interval, mean_interval
 from suite.lazy import Figure, sns
 from suite.papers.catalogue import printed_value

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from paper_figures.crossbow import settings
-from paper_figures.crossbow.readings import stored
-from paper_figures.crossbow.tables import network, of_experiment
+from paper_figures.crossbow.readings import network, of_experiment
 from suite.lazy import Figure
 from suite.papers.panel import Frame, Panel
 from suite.report.style import LINES
@@ -24,7 +23,7 @@ def draw(frame: Frame, figure: Figure) -> None:
     names = of_experiment(frame, "crossbow/throughput")
     axes, most = figure.subplots(), 1
     for position, name in enumerate(names):
-        (run,) = stored(frame, name)
+        (run,) = frame.runs_of(name)
         table = run.curve("seconds").query("side == 'batch'")
         seconds = table.groupby("learners")["seconds"].median()
         for marker, whole in zip("os^", (2, 4, 8), strict=True):

@@ -7,8 +7,7 @@ from functools import partial
 from itertools import pairwise
 
 from paper_figures.crossbow import plots, settings
-from paper_figures.crossbow.readings import common_target, described, paired, steps
-from paper_figures.crossbow.tables import arrival_table
+from paper_figures.crossbow.readings import arrival_table, common_target, described, paired, steps
 from suite.claims.intervals import Interval
 from suite.lazy import Figure
 from suite.papers.artifact import Groups

@@ -9,8 +9,7 @@ from functools import partial
 from statistics import median
 
 from paper_figures.crossbow import plots, settings
-from paper_figures.crossbow.readings import accuracies, spread, stand_in
-from paper_figures.crossbow.tables import accuracy_table
+from paper_figures.crossbow.readings import accuracies, accuracy_table, spread, stand_in
 from suite.claims.intervals import Interval
 from suite.lazy import Figure, pd
 from suite.model_averaging.time_to_accuracy import WINDOW

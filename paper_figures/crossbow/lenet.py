@@ -11,8 +11,7 @@ from __future__ import annotations
 from functools import partial
 
 from paper_figures.crossbow import plots, settings
-from paper_figures.crossbow.readings import accuracies, late_arrival, stored
-from paper_figures.crossbow.tables import arrival_table, titled
+from paper_figures.crossbow.readings import accuracies, arrival_table, late_arrival, titled
 from suite.claims.intervals import Interval, paired_difference, paired_ratio
 from suite.lazy import Figure, pd
 from suite.papers.panel import Frame, Panel, Quantity
@@ -39,7 +38,7 @@ def arrivals(frame: Frame, group: str) -> list[float]:
 def noted(groups: tuple[str, str], frame: Frame) -> str:
     """The epochs of both groups by seed."""
     said = "; ".join(
-        f"{titled(stored(frame, group)[0])}: {', '.join(f'{count:g}' for count in arrivals(frame, group))}"
+        f"{titled(frame.runs_of(group)[0])}: {', '.join(f'{count:g}' for count in arrivals(frame, group))}"
         for group in groups
     )
     return f"epochs, {said}; {settings.LENET_LENGTH + 1} is later than the runs are long"

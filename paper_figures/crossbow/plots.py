@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from paper_figures.crossbow.readings import common_target, only
-from paper_figures.crossbow.tables import accuracy_table, every_iteration, throughput_table, trained
+from paper_figures.crossbow.readings import (
+    accuracy_table,
+    common_target,
+    every_iteration,
+    only,
+    throughput_table,
+    trained,
+)
 from suite.lazy import Figure, pd, sns
 from suite.model_averaging.time_to_accuracy import WINDOW
 from suite.papers.panel import Frame

@@ -6,7 +6,7 @@ import math
 from functools import partial
 
 from paper_figures.crossbow import settings
-from paper_figures.crossbow.readings import result, stored
+from paper_figures.crossbow.readings import result
 from suite.data.catalogue import DATASETS
 from suite.lazy import Figure, pd, sns
 from suite.papers.catalogue import printed_value
@@ -58,7 +58,7 @@ for row, (network, _) in ROWS.items():
 
 
 def about_buffers(frame: Frame) -> str:
-    batch = stored(frame, "sizes")[0].spec.settings["batch"]
+    batch = frame.runs_of("sizes")[0].spec.settings["batch"]
     return f"outputs of forward and gradient operators at batch {batch}, each in its own buffer"
 
 

@@ -23,7 +23,7 @@ from paper_figures.inverse_law.law import (
     told_apart,
 )
 from paper_figures.inverse_law.settings import BY_NAME, LOOP, Row, law_runs, loop_runs
-from suite.batch_size.knee import Knee, fit_knee
+from suite.batch_size.chosen import Knee, fit_knee
 from suite.claims.intervals import Interval, log_interval, log_slope, mean_interval
 from suite.lazy import Figure, np, pd, sns
 from suite.papers.artifact import Groups, Missing

@@ -27,8 +27,9 @@ from paper_figures.inverse_law.drawing import (
     told,
     updates_table,
 )
-from paper_figures.inverse_law.exponents import ENOUGH, LEAST_POINTS, lack_of_fit_power
 from paper_figures.inverse_law.law import (
+    ENOUGH,
+    LEAST_POINTS,
     Groups,
     counted,
     crossings,
@@ -37,10 +38,10 @@ from paper_figures.inverse_law.law import (
     exponent,
     families,
     floors,
+    lack_of_fit_power,
     law_fit,
     power_told,
     reached,
-    repeated_rows,
     stored_rows,
 )
 from paper_figures.inverse_law.misfits import excess, largest_misfit, lenders, lent_scatter, preference
@@ -286,8 +287,10 @@ def table_of_laws(frame: Frame) -> pd.DataFrame:
     """
     rows: list[dict[str, Any]] = []
     every: list[list[list[Updates]]] = []
-    for row in repeated_rows(frame):
+    for row in stored_rows(frame):
         runs, found = curve(frame, row), families(frame, row)
+        if len({run.seed for run in runs}) < 2:
+            continue
         every.append(list(found.values()))
         for threshold in row.thresholds(frame.profile):
             with contextlib.suppress(Missing, FitError):

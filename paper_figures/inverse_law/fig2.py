@@ -116,7 +116,7 @@ def note(frame: Frame) -> str:
 
 
 def settings_of(frame: Frame, group: str) -> Mapping[str, Any]:
-    return frame.stored[frame[group]["run"].iloc[0]].spec.settings
+    return frame.runs_of(group)[0].spec.settings
 
 
 def trained(frame: Frame) -> dict[str, list[Search]]:

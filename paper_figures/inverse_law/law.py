@@ -1,18 +1,208 @@
-"""Updates by batch size, read from the searches of a frame: curves, their thresholds, and the laws fitted to them."""
+"""Updates by batch size, from the searches of a frame; laws fitted to them, and one exponent for all.
+
+Model: log N = log(F + A / M^p) with its own F and A for every *family*, the updates of one curve to one
+threshold, and one p for all. Seeds are what is repeated: the runs of one share weights, data order and all
+thresholds. The interval is the wider of Student's t on the jackknife over seeds and of the scatter of the
+points about their curves, as if all thresholds of a curve said the same; the latter holds what seeds share.
+Where a seed did not get there within its limit, the mean is a bound: a law below it misfits, one above it does
+not.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any, NamedTuple
 
-from paper_figures.inverse_law.exponents import ALTERNATIVES, LEAST_POINTS, joint_exponent, power
 from paper_figures.inverse_law.settings import ROWS, Row
 from suite.batch_size.law import FitError, InverseLawFit, Updates, fit_inverse_law
-from suite.claims.intervals import Interval
+from suite.claims.intervals import LEVEL, Interval, jackknife_variance, quantile
+from suite.lazy import np
 from suite.papers.artifact import Missing
 from suite.papers.panel import Frame, Panel, Quantity
+
+LEAST_POINTS = 4  # batch sizes of a family: F, A and p fit any three
+RANGE = (0.05, 5.0)  # in which the exponent is looked for
+UNTOLD = 1e-9  # squared change of log updates, per change of the log exponent, that is none
+ALTERNATIVES = (0.7, 1.3)  # exponents that a rule must be able to tell from 1
+ENOUGH = 0.8  # power against these from which on a test that finds nothing says something
+
+
+class Family(NamedTuple):
+    """Batch sizes [B], logarithms of the updates of every seed [B, S], and where a limit stands for some [B]."""
+
+    batch: np.ndarray
+    logs: np.ndarray
+    limited: np.ndarray
+
+    def without(self, seed: int) -> Family:
+        """The family without one of its seeds."""
+        return self._replace(logs=np.delete(self.logs, seed, 1))
+
+
+def joint_exponent(curves: Sequence[Sequence[Sequence[Updates]]]) -> Interval:
+    """The common exponent p, 1 by the law, of ``curves`` [curve][threshold][batch size], with its 95% interval.
+
+    Curves with equally many seeds share them; ``n`` of the interval is the fewest. With one seed the interval is
+    infinite. Where p lies at an end of the range searched, the interval is open at that end, and its other end is the
+    exponent at which the squares rise above what the scatter of the points allows.
+
+    Raises:
+        FitError: no family, or one with fewer than ``LEAST_POINTS`` batch sizes.
+    """
+    return _joint_exponent(tuple(tuple(tuple(counted) for counted in curve) for curve in curves))
+
+
+@cache
+def _joint_exponent(curves: tuple[tuple[tuple[Updates, ...], ...], ...]) -> Interval:
+    """Several claims and drawings ask for the same curves, and each answer is as many fits as there are seeds."""
+    families = [[_family(counted) for counted in curve] for curve in curves]
+    points = [len(family.batch) for curve in families for family in curve]
+    if not families or not all(families) or min(points) < LEAST_POINTS:
+        raise FitError(f"a free exponent needs {LEAST_POINTS} batch sizes of every curve; run more of them")
+    seeds = [curve[0].logs.shape[1] for curve in families]
+    whole, misfit = _fitted(families, None)
+    if min(seeds) < 2:
+        return Interval(whole, -math.inf, math.inf, min(seeds))
+    if not RANGE[0] * 1.01 < whole < RANGE[1] * 0.99:
+        other = _other_end(families, whole)
+        ends = (other, math.inf) if whole > 1 else (-math.inf, other)
+        return Interval(whole, *ends, min(seeds))
+    variances = {count: _jackknife(families, count, whole) for count in sorted(set(seeds))}
+    total = sum(variances.values())
+    degrees = total**2 / sum(v**2 / (n - 1) for n, v in variances.items()) if total else 1.0  # Welch, Satterthwaite
+    halves = [quantile(degrees, LEVEL) * math.sqrt(total)]
+    spare = sum(len(curve[0].batch) for curve in families) - 1 - 2 * len(families)
+    between = misfit * math.sqrt(max(len(curve) for curve in families))
+    halves.append(quantile(spare, LEVEL) * between if spare > 0 else math.inf)
+    return Interval(whole, whole - max(halves), whole + max(halves), min(seeds))
+
+
+def _other_end(families: Sequence[Sequence[Family]], whole: float) -> float:
+    """Where the profile of squares crosses its F bound on the way from an end of the range; infinite if nowhere."""
+    from scipy import optimize
+    from scipy.special import fdtri
+
+    points = sum(len(family.batch) for curve in families for family in curve)
+    spare = points - 1 - 2 * sum(map(len, families))
+    nowhere = -math.inf if whole > 1 else math.inf
+    if spare < 1:
+        return nowhere
+    alike = max(map(len, families))  # thresholds of a curve, as if all of them said the same
+    least = _least_squares(families, (whole,), fixed=True).cost
+    bound = least * (1 + alike * float(fdtri(1, spare, 1 - LEVEL)) / spare)
+
+    def excess(logarithm: float) -> float:
+        return _least_squares(families, (math.exp(logarithm),), fixed=True).cost - bound
+
+    start, far = math.log(whole), math.log(RANGE[0] if whole > 1 else RANGE[1])
+    if excess(far) <= 0:
+        return nowhere
+    return math.exp(float(optimize.brentq(excess, start, far, xtol=1e-3)))
+
+
+def _jackknife(families: Sequence[Sequence[Family]], count: int, whole: float) -> float:
+    """Variance of the exponent from leaving out one seed at a time of the curves that have ``count`` of them."""
+    left_out = []
+    for j in range(count):
+        rest = [[f.without(j) if f.logs.shape[1] == count else f for f in curve] for curve in families]
+        left_out.append(_fitted(rest, whole)[0])
+    return float(jackknife_variance(np.array(left_out)))
+
+
+def _family(counted: Sequence[Updates]) -> Family:
+    logs = [[math.log(n if n is not None else u.limit or math.nan) for n in u.seen] for u in counted]
+    limited = np.array([u.censored > 0 for u in counted])
+    return Family(np.array([float(u.batch) for u in counted]), np.array(logs), limited)
+
+
+def _fitted(curves: Sequence[Sequence[Family]], start: float | None) -> tuple[float, float]:
+    """The exponent of least squares on the means over seeds, and its standard error from the misfit.
+
+    The error is infinite where no exponent fits better than another: updates that do not fall with the batch size.
+    """
+    found = _least_squares(curves, (0.6, 1.0, 1.8) if start is None else (start,))
+    exponent = math.exp(found.x[0])
+    spare = len(found.fun) - len(found.x)
+    if spare < 1:
+        return exponent, math.inf
+    own, others = found.jac[:, 0], found.jac[:, 1:]
+    told = own - others @ np.linalg.lstsq(others, own)[0]  # what the constants of the curves cannot make up for
+    information = float(told @ told)
+    if information < UNTOLD:
+        return exponent, math.inf
+    return exponent, exponent * math.sqrt(2 * found.cost / spare / information)
+
+
+def _least_squares(curves: Sequence[Sequence[Family]], starts: Sequence[float], *, fixed: bool = False) -> Any:
+    """The best fit from these exponents, all families at once; ``fixed`` leaves the exponent where it starts."""
+    from scipy.optimize import least_squares
+
+    families = [family for curve in curves for family in curve]
+    means = [family.logs.mean(1) for family in families]
+    floors = [float(mean.min()) for mean in means]
+    # All families end to end, so that a residual is a few operations on one array: [P] points of all of them.
+    sizes = [len(family.batch) for family in families]
+    batch, mean_logs = np.concatenate([family.batch for family in families]), np.concatenate(means)
+    limited, floor = np.concatenate([family.limited for family in families]), np.repeat(floors, sizes)
+
+    def residuals(theta: np.ndarray) -> np.ndarray:
+        constants, rises = np.repeat(theta[1::2], sizes), np.repeat(np.exp(theta[2::2]), sizes)
+        law = constants + rises * batch ** -math.exp(theta[0])
+        misfit = np.log(np.maximum(law, 1e-9)) + floor - mean_logs
+        return np.where(limited, np.minimum(misfit, 0), misfit)
+
+    def begin(p: float) -> list[float]:
+        """F as the least updates and A from the smallest batch size, both in units of the least updates."""
+        theta = [math.log(p)]
+        for family, mean, floor in zip(families, means, floors, strict=True):
+            first = int(family.batch.argmin())
+            rise = max(math.exp(mean[first] - floor) - 0.9, 0.05)
+            theta += [0.9, math.log(rise * family.batch[first] ** p)]
+        return theta
+
+    bounds = [-np.inf] * (1 + 2 * len(families)), [np.inf] * (1 + 2 * len(families))
+    bounds[0][0], bounds[1][0] = math.log(RANGE[0]), math.log(RANGE[1])
+    if fixed:
+        bounds[0][0], bounds[1][0] = math.log(starts[0]) - 1e-6, math.log(starts[0]) + 1e-6
+    return min((least_squares(residuals, begin(p), bounds=bounds) for p in starts), key=lambda fit: fit.cost)
+
+
+def power(found: Interval, tolerance: float) -> float:
+    """How probably the whole interval falls outside 1 +- tolerance when the truth is one of ``ALTERNATIVES``."""
+    from statistics import NormalDist
+
+    half = (found.high - found.low) / 2
+    if not math.isfinite(half):
+        return 0.0
+    nearest = min(abs(p - 1) for p in ALTERNATIVES)
+    return NormalDist().cdf((nearest - tolerance - half) / (half / 1.96)) if half else float(nearest > tolerance)
+
+
+def lack_of_fit_power(laws: Sequence[InverseLawFit], level: float) -> float:
+    """How probably one of these lack-of-fit tests finds an exponent of ``ALTERNATIVES``, the one found less often.
+
+    The truth has the constants of each fit but for the exponent; the tests are independent, all at ``level``.
+    """
+    missed = [math.prod(1 - _found(law, exponent, level) for law in laws) for exponent in ALTERNATIVES]
+    return 1 - max(missed)
+
+
+def _found(law: InverseLawFit, exponent: float, level: float) -> float:
+    """Power of one F test: its noncentrality is the misfit of the best inverse law to the truth."""
+    from scipy.special import fdtri, ncfdtr
+
+    truth = [Updates(batch, (law.floor + law.sensitivity * batch**-exponent,)) for batch in law.batches]
+    nearest = fit_inverse_law(truth)
+    misfit = math.fsum(math.log(u.seen[0] / nearest.predict(u.batch)) ** 2 for u in truth if u.seen[0])
+    spare, runs = len(law.batches) - 2, law.runs / len(law.batches)
+    repeats = law.degrees - spare
+    critical = fdtri(spare, repeats, 1 - level)
+    return 1 - float(ncfdtr(spare, repeats, runs * misfit / law.scatter**2, critical))
+
 
 TOLERANCE = 0.15  # of the exponent, as published
 Groups = list[str]
@@ -93,11 +283,6 @@ def stored_rows(frame: Frame, rows: Iterable[Row] = ROWS, *, lower: bool = False
             curve_groups(frame, row, lower=lower)
             found.append(row)
     return found
-
-
-def repeated_rows(frame: Frame) -> list[Row]:
-    """Those of several seeds, whose scatter says how far a fitted exponent can be trusted."""
-    return [row for row in stored_rows(frame) if len({run.seed for run in curve(frame, row)}) > 1]
 
 
 # ---------------------------------------------------------------- counts

@@ -27,8 +27,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from paper_figures.inverse_law.exponents import LEAST_POINTS
 from paper_figures.inverse_law.law import (
+    LEAST_POINTS,
     Groups,
     crossings,
     curve,

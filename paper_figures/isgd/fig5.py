@@ -37,7 +37,7 @@ def panel(letter: str, title: str, runs: Callable[[str], Groups], alt: str) -> P
 
 MNIST_ACCURACY = panel("a", "MNIST test accuracy", settings.mnist_pairs,
     "Test accuracy of SGD and ISGD against gradient evaluations; the curves nearly coincide.")  # fmt: skip
-CIFAR_ACCURACY = panel("b", "CIFAR-10 test accuracy", settings.cifar_pairs,
+CIFAR_ACCURACY = panel("b", "CIFAR-10 test accuracy", settings.cifar_accuracy,
     "Test accuracy of SGD and ISGD on CIFAR-10 against gradient evaluations; the printed 75% across.")  # fmt: skip
 TOP1 = panel("c", "ImageNet top-1 accuracy", imagenet_runs,
     "Top-1 accuracy of SGD and ISGD against gradient evaluations, with the printed levels across.")  # fmt: skip
@@ -84,6 +84,11 @@ def dent(frame: Frame) -> pd.Series:
 def top(frame: Frame) -> pd.Series:
     """SGD's best test accuracy in per cent."""
     return pd.Series(100 * (1 - column(frame, "sgd", "test_error")).max(1))
+
+
+def last(frame: Frame) -> pd.Series:
+    """Test accuracy in per cent at the end of Caffe's own schedule."""
+    return pd.Series(100 * (1 - column(frame, "caffe", "test_error"))[:, -1])
 
 
 def saved(slow: float, fast: float) -> float:
@@ -139,6 +144,7 @@ for figure, quantities in {
         "expected-top": Quantity(top, ("sgd",)),
         "gain": Quantity(gain, PAIR),
         "so-far": Quantity(so_far, PAIR, seeds=FIRST),
+        "caffe-schedule": Quantity(last, ("caffe",)),
     },
     MNIST_TRAINING: {"isgd-lower": TRAINING, "lower-by-iteration": Quantity(by_iteration, PAIR)},
     CIFAR_TRAINING: {"isgd-lower": TRAINING},

@@ -17,7 +17,7 @@ COARSE_TICKS = (0.8, 0.85, 0.9, 0.95)
 
 def settings_of(frame: Frame, group: str = "sgd") -> Any:
     """The settings of a group's first stored run."""
-    return frame.stored[frame[group]["run"].iloc[0]].spec.settings
+    return frame.runs_of(group)[0].spec.settings
 
 
 def data_of(frame: Frame) -> str:
@@ -27,7 +27,7 @@ def data_of(frame: Frame) -> str:
 
 def tests(frame: Frame, group: str) -> list[pd.DataFrame]:
     """The table of tests of each run of a group, by seed; the first test is before training."""
-    return [frame.stored[run].curve("evaluations") for run in frame[group]["run"]]
+    return [run.curve("evaluations") for run in frame.runs_of(group)]
 
 
 def column(frame: Frame, group: str, name: str) -> np.ndarray:

@@ -157,9 +157,10 @@ def best_gain(frame: Frame) -> list[float]:
 @PANEL.quantity("search-size", SEARCHED, note="treatments, seeds, epochs")
 def search_size(frame: Frame) -> list[float]:
     """How large the search was: treatments, seeds of each, and epochs of each run."""
-    found, chosen = table(frame), settings_of(frame, "search sgd")
+    chosen = settings_of(frame, "search sgd")
     epochs = chosen["updates"] / epoch(chosen["data"]["name"], chosen["batch"])
-    return [len(found.groupby(["zeta", "margin", "stop"])), found["seed"].nunique(), epochs]
+    treated = frame.runs[frame.runs["group"].isin(SEARCHED[1:])]
+    return [treated["group"].nunique(), treated["seed"].nunique(), epochs]
 
 
 OURS = ("sgd", "chosen")

@@ -6,9 +6,7 @@ communication, measured, simulated and predicted.
 
 from __future__ import annotations
 
-from paper_figures.matex_agd.costs import DELAYED
-from paper_figures.matex_agd.drawing import draw_link
-from paper_figures.matex_agd.exchanges import METHODS, WORKLOADS, link_runs, link_table
+from paper_figures.matex_agd.exchanges import DELAYED, METHODS, WORKLOADS, draw_link, link_runs, link_table
 from suite.lazy import Figure
 from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel

@@ -4,22 +4,108 @@ The link decides what can be decided of Fig. 1(a) without a cluster, and stands 
 other panels have runs of their own on 2, 4 and 8 hosts that sleep for what computing takes on the paper's machines.
 Their order of methods can come out otherwise than the cost model's, whose equations allow one: sums really travel,
 start-ups and updates of weights really take time.
+
+The cost model's cases of Fig. 1: the stored layers of both networks on each of the paper's two machines.
+
+The constants of a machine are ranges (``suite/cost_models/machines.py``), so whatever is modelled is an interval over
+the corners of its ranges.
+
+Bars of rates relative to no communication: modelled ones by devices, measured ones by the speed of a link.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import cache
+from itertools import pairwise
+from typing import Any
 
-from paper_figures.matex_agd.costs import CASES, DELAYED, SHARED
 from paper_figures.matex_agd.settings import EFFECTIVE_BATCH
 from suite.claims.intervals import Interval, least, log_interval, mean_interval
 from suite.communication.link import PAYLOAD
-from suite.cost_models.overlap import AllReduce, LayerTimes, NetworkTimes, rates
-from suite.lazy import pd
+from suite.cost_models.machines import DGX1, SANDY_BRIDGE, LayerCost, Machine, Setting, exchange, network
+from suite.cost_models.overlap import AllReduce, LayerTimes, NetworkTimes, delayed, rates
+from suite.lazy import Axes, np, pd, sns
 from suite.papers.artifact import Groups, Missing
 from suite.papers.panel import Frame
+from suite.report.style import INK, PALETTE
 from suite.spec import RunSpec
+
+ALEXNET, GOOGLENET = "caffe_alexnet", "caffe_googlenet"
+LAYERS = RunSpec("matex_agd/layers")
+SHARED = (2, 4, 8)  # device counts at which there is something to communicate
+DELAYED = ("AGD 1 comm", "AGD 2 comm", "AGD 3 comm")
+CASES: dict[str, tuple[str, Machine]] = {  # network and machine of each panel of Fig. 1
+    "a": (ALEXNET, SANDY_BRIDGE),
+    "b": (ALEXNET, DGX1),
+    "c": (GOOGLENET, SANDY_BRIDGE),
+    "d": (GOOGLENET, DGX1),
+}
+
+
+def layer_costs(frame: Frame, name: str) -> tuple[LayerCost, ...]:
+    """Layers of a network from the stored table, first to last."""
+    table = frame.table(name, "layers")
+    columns = zip(table["flops"].tolist(), table["weights"].tolist(), table["biases"].tolist(), strict=True)
+    return tuple(LayerCost(float(flops), tuple(n for n in tensors if n)) for flops, *tensors in columns)
+
+
+def settings_of(machine: Machine) -> tuple[Setting, ...]:
+    """The centre of a machine's ranges, and then all 16 corners."""
+    return machine.centre(), *machine.corners()
+
+
+def relative(frame: Frame, letter: str) -> dict[int, list[dict[str, float]]]:
+    """By number of devices: rates relative to no communication, at each of the machine's settings."""
+    return _relative(letter, layer_costs(frame, CASES[letter][0]))
+
+
+@cache
+def _relative(letter: str, layers: tuple[LayerCost, ...]) -> dict[int, list[dict[str, float]]]:
+    name, machine = CASES[letter]
+    share = {devices: EFFECTIVE_BATCH[name] / devices for devices in machine.devices}
+    return {
+        devices: [rates(network(layers, batch, s), exchange(s, devices)) for s in settings_of(machine)]
+        for devices, batch in share.items()
+    }
+
+
+def best_delayed(frame: Frame, letter: str, devices: int, over: str) -> np.ndarray:
+    """The best delayed rate over that of another approach, at each setting."""
+    return np.array([max(seen[n] for n in DELAYED) / seen[over] for seen in relative(frame, letter)[devices]])
+
+
+def speedup(frame: Frame) -> Interval:
+    """The largest speed-up over the panels and numbers of devices, of the machine on which it is larger."""
+    found = []
+    for letters in ("ac", "bd"):  # of one machine: its settings are common
+        rows = [best_delayed(frame, letter, devices, "SGD") for letter in letters for devices in SHARED]
+        found.append(np.max(rows, axis=0))  # [settings]
+    return Interval(max(r[0] for r in found), max(r.min() for r in found), max(r.max() for r in found), 1)
+
+
+def efficiency(frame: Frame) -> Interval:
+    """Per cent: the largest rate on eight devices over eight times that on one, of the four panels."""
+    devices, found = max(SHARED), []
+    for letter, (name, machine) in CASES.items():
+        layers, batch = layer_costs(frame, name), EFFECTIVE_BATCH[name]
+        seconds = lambda share, layers=layers, batch=batch: network(layers, batch / share[1], share[0]).compute
+        ideal = np.array([seconds((s, 1)) / (devices * seconds((s, devices))) for s in settings_of(machine)])
+        found.append(100 * ideal * best_delayed(frame, letter, devices, "no comm"))
+    top = np.max(found, axis=0)  # [settings]
+    return Interval(top[0], top.min(), top.max(), 1)
+
+
+def strong_scaling(frame: Frame) -> Interval:
+    """The smallest gain in rate from doubling the nodes, 1 to 32: GoogLeNet's batch of 32 on the CPU cluster."""
+    layers, gains = layer_costs(frame, GOOGLENET), []
+    for setting in settings_of(SANDY_BRIDGE):
+        nodes = (1, 2, 4, 8, 16, 32)
+        seconds = [delayed(network(layers, 32 / n, setting), exchange(setting, n), 3) for n in nodes]
+        gains.append(min(before / after for before, after in pairwise(seconds)))
+    return Interval(gains[0], min(gains), max(gains), 1)
+
 
 SPEEDS = (2e8, 6e8, 4e9)  # bits per second: communication-bound, balanced, compute-bound
 WORKLOADS = {
@@ -108,8 +194,11 @@ def lead(table: pd.DataFrame, behind: Sequence[str]) -> Interval:
 
     The mean and not the best: picking the best of several noisy methods would favour the side with more of them.
     """
-    logs = table.map(math.log)
-    return mean_interval((logs[list(behind)].mean(axis=1) - logs[list(DELAYED)].mean(axis=1)).tolist())
+
+    def logs(methods: Sequence[str]) -> list[float]:
+        return [sum(map(math.log, row)) / len(row) for row in table[list(methods)].to_numpy().tolist()]
+
+    return mean_interval([late - early for late, early in zip(logs(behind), logs(DELAYED), strict=True)])
 
 
 def over_layer_wise(frame: Frame, letter: str) -> Interval:
@@ -188,3 +277,66 @@ def hosts_table(frame: Frame, letter: str) -> pd.DataFrame:
         for seen in [ratio(table, name)]
     ]
     return pd.DataFrame(rows).assign(source="hosts")
+
+
+IN_THE_PAPER = ("no comm", "SGD", *DELAYED)  # the bars of Fig. 1 whose labels survive
+APPROACHES = (*IN_THE_PAPER, *LAYER_WISE)
+
+
+def draw_bars(table: pd.DataFrame, axes: Axes, modelled: pd.DataFrame | None = None) -> None:
+    """Bars by approach and number of devices, with whiskers from ``low`` to ``high``; crosses where ``modelled``."""
+    approaches = [name for name in APPROACHES if name in set(table["approach"])]
+    counts = sorted(table["devices"].unique().tolist())
+    names = [f"{count} device{'s' * (count > 1)}" for count in counts]
+    told = table.assign(devices=table["devices"].map(dict(zip(counts, names, strict=True))))
+    looks: dict[str, Any] = {"hue": "devices", "hue_order": names, "palette": PALETTE[: len(names)], "saturation": 1}
+    sns.barplot(told, x="approach", y="rate", order=approaches, **looks, ax=axes)
+    for count, bars in zip(counts, list(axes.containers), strict=True):
+        rows = table[table["devices"] == count].set_index("approach").loc[approaches]
+        at = [bar.get_x() + bar.get_width() / 2 for bar in bars]
+        spread = [rows["rate"] - rows["low"], rows["high"] - rows["rate"]]
+        axes.errorbar(at, rows["rate"], spread, fmt="none", ecolor=INK, elinewidth=0.8, capsize=1.5)
+        if modelled is not None:
+            expected = modelled[modelled["devices"] == count].set_index("approach").loc[approaches]
+            label = "cost model" if count == counts[-1] else None
+            axes.plot(at, expected["rate"], "x", color=INK, markersize=5, linestyle="none", label=label)
+    axes.axvline(approaches.index(LAYER_WISE[0]) - 0.5, color=INK, linewidth=0.8, linestyle=":")
+    labels = [name.replace("layer-wise, ", "layer-wise\n").replace("AGD ", "AGD\n") for name in approaches]
+    axes.set_xticks(range(len(labels)), labels)
+    axes.grid(visible=False, axis="x")
+    axes.set(xlabel="", ylabel="rate relative to no comm", ylim=(0, max(1.05, 1.02 * table["high"].max())))
+    axes.legend(title="", ncols=len(names) + 1, loc="lower left", bbox_to_anchor=(0, 0.99), borderaxespad=0)
+
+
+def draw_link(table: pd.DataFrame, methods: Sequence[str], axes: Axes) -> None:
+    """Bars of rates by method and speed with t intervals, a dot for each repetition, crosses for the cost model."""
+    table = table.assign(speed=[f"{speed / 1e6:g} Mbit/s" for speed in table["speed"]])
+    speeds = [f"{speed / 1e6:g} Mbit/s" for speed in SPEEDS]
+    looks: dict[str, Any] = {"x": "approach", "y": "rate", "order": methods, "hue": "speed", "hue_order": speeds}
+    seen, modelled = table[table["source"] == "link"], table[table["source"] == "cost model"]
+    colours = PALETTE[: len(speeds)]
+    sns.barplot(
+        seen, **looks, palette=colours, saturation=1, estimator=geometric_mean, errorbar=ends, capsize=0.15,
+        err_kws={"color": INK, "linewidth": 0.8, "linestyle": "-"}, ax=axes,
+    )  # fmt: skip
+    dots = {"palette": [INK] * len(speeds), "dodge": True, "jitter": False, "legend": False}
+    sns.stripplot(seen, **looks, **dots, size=2, ax=axes)
+    if len(modelled):
+        sns.stripplot(modelled, **looks, **dots, marker="x", size=5, linewidth=1.2, ax=axes)
+        axes.plot([], [], "x", color=INK, markersize=5, label="cost model")
+    labels = [name.replace("layer-wise, ", "layer-wise\n").replace("PyTorch ", "PyTorch\n") for name in methods]
+    axes.set_xticks(range(len(methods)), [label.replace("AGD ", "AGD\n") for label in labels])
+    axes.axhline(1, color=INK, linewidth=0.8, linestyle=":")
+    axes.grid(visible=False, axis="x")
+    axes.set(xlabel="", ylabel="rate relative to no comm", ylim=(0, 1.05))
+    axes.legend(title="", ncols=4, loc="lower left", bbox_to_anchor=(0, 0.99), borderaxespad=0)
+
+
+def geometric_mean(rates: Iterable[float]) -> float:
+    return log_interval(list(rates)).mean
+
+
+def ends(rates: Iterable[float]) -> tuple[float, float]:
+    """Of the Student t interval of their geometric mean."""
+    seen = log_interval(list(rates))
+    return seen.low, seen.high

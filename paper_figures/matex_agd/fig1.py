@@ -13,10 +13,21 @@ import contextlib
 from collections.abc import Callable
 from functools import partial
 
-from paper_figures.matex_agd import costs, exchanges
-from paper_figures.matex_agd.costs import ALEXNET, CASES, GOOGLENET, LAYERS, relative
-from paper_figures.matex_agd.drawing import APPROACHES, draw_bars, draw_link
-from paper_figures.matex_agd.exchanges import host_runs, hosts_table, link_runs, link_table
+from paper_figures.matex_agd import exchanges
+from paper_figures.matex_agd.exchanges import (
+    ALEXNET,
+    APPROACHES,
+    CASES,
+    GOOGLENET,
+    LAYERS,
+    draw_bars,
+    draw_link,
+    host_runs,
+    hosts_table,
+    link_runs,
+    link_table,
+    relative,
+)
 from paper_figures.matex_agd.settings import COMPUTE, EFFECTIVE_BATCH, whole_training
 from paper_figures.matex_agd.table1 import accuracies
 from suite.claims.intervals import Interval, log_interval, mean_interval
@@ -87,15 +98,15 @@ B.quantities["same-trend"] = Quantity(exchanges.same_trend, EVERY, note="share o
 # ---------------------------------------------------------------- modelled
 
 LAYER = ("layers",)
-A.quantities["speedup"] = Quantity(costs.speedup, LAYER, note="best AGD over SGD, any panel")
+A.quantities["speedup"] = Quantity(exchanges.speedup, LAYER, note="best AGD over SGD, any panel")
 A.quantities["efficiency"] = Quantity(
-    costs.efficiency,
+    exchanges.efficiency,
     LAYER,
     note="rate on 8 devices over 8 x that on one, if a device is as efficient on an eighth of the batch",
     shown=True,
 )
 C.quantities["strong-scaling-limit"] = Quantity(
-    costs.strong_scaling, LAYER, note="smallest gain in rate from doubling the nodes, 1 to 32, AGD 3 comm"
+    exchanges.strong_scaling, LAYER, note="smallest gain in rate from doubling the nodes, 1 to 32, AGD 3 comm"
 )
 
 # ---------------------------------------------------------------- seconds of computing, and whole trainings

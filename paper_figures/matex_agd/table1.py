@@ -52,12 +52,14 @@ def printed_table() -> dict[str, list[float]]:
 
 def accuracies(frame: Frame, row: str, checkpoints: int = CHECKPOINTS) -> pd.DataFrame:
     """Top-1 accuracy by seed (rows) and checkpoint (columns); a run that diverged stays at chance from there on."""
-    table = frame.table("evaluations", row)
-    table = table[table["update"] > 0]
-    table = table.assign(accuracy=1 - table["test_error"], checkpoint=table.groupby("seed").cumcount() + 1)
-    seen = table.pivot(index="seed", columns="checkpoint", values="accuracy")
     chance = 1 / (1000 if frame.profile == "paper" else 10)  # one of ImageNet's classes, or of the stand-ins'
-    return seen.reindex(index=frame[row]["seed"], columns=range(1, checkpoints + 1)).fillna(chance)
+    seen = {}
+    for at, run in zip(frame.here(row), frame.runs_of(row), strict=True):
+        table = run.curve("evaluations")
+        accuracy = (1 - table["test_error"][table["update"] > 0]).fillna(chance).tolist()[:checkpoints]
+        seen[frame.rows[at]["seed"]] = accuracy + [chance] * (checkpoints - len(accuracy))
+    columns = pd.RangeIndex(1, checkpoints + 1, name="checkpoint")
+    return pd.DataFrame.from_dict(seen, orient="index", columns=columns).rename_axis("seed")
 
 
 def arms(frame: Frame) -> pd.DataFrame:
@@ -146,7 +148,7 @@ def table(frame: Frame) -> pd.DataFrame:
         for row, values in printed_table().items()
         for place, (batch, value) in enumerate(zip(BATCHES, values, strict=True), start=1)
     ]
-    stored = [row for row in settings.LABELS if len(frame[row])]
+    stored = [row for row in settings.LABELS if frame.here(row)]
     if not stored:
         frame.needed(settings.LABELS)
     parts = [pd.DataFrame(found)]

@@ -8,7 +8,7 @@ here was measured; the links are round numbers.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
@@ -114,17 +114,21 @@ def served(costs: Costs, n: int, rounds: float) -> float:
     """Virtual seconds of a server under n-softsync until so many gradients a learner have been applied."""
     gathered = costs.learners // max(1, n)
     task, updates = costs.task, max(1, round(rounds * costs.learners / gathered))
-    times = arrivals(costs.learners, n, task.batch, canonical(server(task, costs.link)), task.budget // gathered)
-    return times[updates - 1]
+    known, coming = arrivals(costs.learners, n, task.batch, canonical(server(task, costs.link)))
+    known += islice(coming, max(0, updates - len(known)))
+    return known[updates - 1]
 
 
 @cache
-def arrivals(learners: int, n: int, batch: int, settings: str, updates: int) -> tuple[float, ...]:
-    """When each of so many updates of a server is made, in virtual seconds; ``settings`` are JSON."""
+def arrivals(learners: int, n: int, batch: int, settings: str) -> tuple[list[float], Iterator[float]]:
+    """When a server's updates are made, in virtual seconds: a list that grows, and those that are not in it yet.
+
+    ``settings`` are JSON.
+    """
     from suite.parameter_server.placement import simulation
 
     waves = simulation(json.loads(settings), learners, n, batch, 0)
-    return tuple(seconds for seconds, _ in islice(iter(waves), updates))
+    return [], (seconds for seconds, _ in waves)
 
 
 def server(task: Task, link: str = MIDDLE) -> dict[str, Any]:

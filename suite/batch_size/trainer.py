@@ -1,16 +1,187 @@
-"""The trainings behind the choice of a batch size: updates that a search may repeat, tests, times."""
+"""The trainings behind the choice of a batch size: updates that a search may repeat, tests, times.
+
+How many updates a training run needs to bring a loss below a threshold: the measuring rule of inverse_law.
+
+The rule is the first update whose loss lies below the threshold, without patience and without interpolation
+(Image Recognition Task, first paragraph). A test of the loss on thousands of examples costs as much as a
+hundred updates, so a :class:`Search` tests on a geometric grid and, where a test finds the loss below a
+threshold, goes back to the previous test and repeats the updates between them one by one: the trajectory is a
+function of the batch number, so it is the same. What the grid can miss is a dip below the threshold between
+two tests that both lie above it; ``growth=0`` tests every update and misses nothing.
+
+Losses are not negative, so a partial sum over the examples that exceeds N times the threshold decides a test
+exactly before all examples are seen.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from suite.batch_size.threshold import Monitor, Search
 from suite.training.loss_reading import LossReading, read_loss
 
 if TYPE_CHECKING:
     from torch import nn
+
+
+State = Any
+
+
+def next_test(update: int, growth: float, every: int = 1) -> int:
+    """The update at which to test after one at ``update``: ``growth`` times as many more, at least ``every``."""
+    return update + max(every, math.floor(update * growth))
+
+
+@dataclass
+class Monitor:
+    """A loss that is watched and the thresholds it has still to cross.
+
+    ``read(state, threshold)`` measures the loss of a state, exact if it lies below the threshold.
+    """
+
+    name: str
+    read: Callable[[State, float], LossReading]
+    thresholds: tuple[float, ...]
+    crossed: dict[float, int] = field(default_factory=dict)  # threshold -> first update below it
+
+    def __post_init__(self) -> None:
+        if not self.thresholds or any(not 0 < t < math.inf for t in self.thresholds):
+            raise ValueError(f"monitor {self.name}: thresholds {self.thresholds} must be positive and finite")
+        self.thresholds = tuple(sorted(set(self.thresholds), reverse=True))
+
+    @property
+    def pending(self) -> tuple[float, ...]:
+        return tuple(t for t in self.thresholds if t not in self.crossed)
+
+    def test(self, state: State) -> LossReading:
+        """The loss of a state, decided against the highest threshold not crossed yet."""
+        return self.read(state, self.pending[0])
+
+    def record(self, update: int, reading: LossReading) -> None:
+        """Note every threshold that a reading lies below as crossed at this update."""
+        if not reading.cut:
+            for threshold in self.pending:
+                if reading.loss < threshold:
+                    self.crossed[threshold] = update
+
+
+class Test(NamedTuple):
+    """A row of the record: which monitor, after how many updates, what it read."""
+
+    monitor: str
+    update: int
+    reading: LossReading
+
+
+class Search:
+    """First crossings of one run, found by whoever drives its updates::
+
+        while not search.done:
+            update, state = search.position
+            for t in range(update, search.next_update):
+                state = step(state, t)
+            search.see(state)
+
+    A driver may advance several searches side by side: each only says where it stands and which state it wants
+    to see next. Between tests the search holds nothing but its position, so that is also where to checkpoint.
+    """
+
+    def __init__(
+        self,
+        monitors: Sequence[Monitor],
+        state: State,
+        *,
+        growth: float,
+        limit: int,
+        every: int = 1,
+        update: int = 0,
+    ):
+        """``limit`` is the number of updates after which thresholds not crossed are *censored*.
+
+        ``every`` above 1 is a coarse recording grid like the paper's on CIFAR, where crossings are multiples
+        of it: nothing is replayed.
+        """
+        if growth < 0 or every < 1:
+            raise ValueError(f"a test grid needs growth={growth} of at least 0 and every={every} of at least 1")
+        if limit < 1:
+            raise ValueError(f"limit={limit} updates must be at least 1")
+        self.monitors, self.growth, self.every, self.limit = tuple(monitors), growth, every, limit
+        self.tests: list[Test] = []
+        self._anchor = (update, state)  # the last test on the grid, passed
+        self._ahead: tuple[int, State] | None = None  # the grid's test that found a crossing, while replaying
+        self._replayed: list[Monitor] = []  # monitors whose crossing is being looked for
+        self._position = (update, state)
+
+    @property
+    def done(self) -> bool:
+        """Whether every threshold is crossed or the limit is reached."""
+        return not any(m.pending for m in self.monitors) or (self._ahead is None and self._anchor[0] >= self.limit)
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether the position is a test of the grid, with no replay under way."""
+        return self._ahead is None
+
+    @property
+    def position(self) -> tuple[int, State]:
+        """Updates done and the state after them, from which to continue."""
+        return self._position
+
+    @property
+    def next_update(self) -> int:
+        """After how many updates the search wants to see the state."""
+        if self._ahead is not None:
+            return self._position[0] + 1
+        return min(next_test(self._anchor[0], self.growth, self.every), self.limit)
+
+    def see(self, state: State) -> None:
+        """Take the state after ``next_update`` updates."""
+        update = self.next_update
+        if self._ahead is None:
+            self._on_grid(update, state)
+        else:
+            self._in_replay(update, state)
+
+    def _on_grid(self, update: int, state: State) -> None:
+        alone = self.every > 1 or update == self._anchor[0] + 1  # nothing between two tests to repeat
+        crossing = []
+        for monitor in self.monitors:
+            if not monitor.pending:
+                continue
+            reading = monitor.test(state)
+            self.tests.append(Test(monitor.name, update, reading))
+            if not reading.cut and reading.loss < monitor.pending[0]:
+                if alone:
+                    monitor.record(update, reading)
+                else:
+                    crossing.append(monitor)
+        if crossing:
+            self._replayed, self._ahead = crossing, (update, state)
+            self._position = self._anchor
+        else:
+            self._anchor = self._position = (update, state)
+
+    def _in_replay(self, update: int, state: State) -> None:
+        assert self._ahead is not None
+        for monitor in self._replayed:
+            if monitor.pending:
+                reading = monitor.test(state)
+                monitor.record(update, reading)
+        self._position = (update, state)
+        if update == self._ahead[0]:
+            self._anchor = self._position = self._ahead
+            self._ahead, self._replayed = None, []
+
+
+def drive(search: Search, advance: Callable[[State, int, int], State]) -> Search:
+    """Run one search to its end; ``advance(state, t0, t1)`` applies the updates t0 .. t1 - 1."""
+    while not search.done:
+        update, state = search.position
+        search.see(advance(state, update, search.next_update))
+    return search
+
 
 TEST_CHUNK = 500  # examples of a test read at a time
 

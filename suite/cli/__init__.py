@@ -23,9 +23,8 @@ os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 import typer  # noqa: E402
 
-from suite.cli import claims, pictures, runs, stores, surroundings  # noqa: E402
-from suite.cli.errors import explain, nobody_reads  # noqa: E402
-from suite.cli.output import say  # noqa: E402
+from suite.cli import claims, runs  # noqa: E402
+from suite.cli.output import explain, nobody_reads, say  # noqa: E402
 
 # Name -> command, in the order of ``--help``.
 COMMANDS: dict[str, Callable[..., None]] = {
@@ -38,17 +37,17 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "explain": claims.explain_,
     "register": claims.register,
     "together": claims.together,
-    "figures": pictures.figures,
-    "report": pictures.report,
-    "refresh": pictures.refresh_,
-    "reproduce": pictures.reproduce,
-    "compare": stores.compare,
-    "export": stores.export,
-    "merge": stores.merge,
-    "gate": stores.gate,
-    "doctor": surroundings.doctor,
-    "new-paper": surroundings.new_paper_,
-    "new-experiment": surroundings.new_experiment_,
+    "figures": claims.figures,
+    "report": claims.report,
+    "refresh": claims.refresh_,
+    "reproduce": claims.reproduce,
+    "compare": runs.compare,
+    "export": runs.export,
+    "merge": runs.merge,
+    "gate": runs.gate,
+    "doctor": claims.doctor,
+    "new-paper": claims.new_paper_,
+    "new-experiment": claims.new_experiment_,
 }
 
 app = typer.Typer(
@@ -60,7 +59,7 @@ app = typer.Typer(
 )
 for name, command in COMMANDS.items():
     app.command(name)(command)
-app.add_typer(surroundings.data_app, name="data")
+app.add_typer(claims.data_app, name="data")
 
 
 def show_version(wanted: bool) -> None:

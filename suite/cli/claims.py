@@ -1,14 +1,41 @@
-"""Commands about verdicts and what they rest on: check, explain, register; and the board of all methods."""
+"""Commands about verdicts and what they rest on: check, explain, register; and the board of all methods.
+
+Commands that draw and write: figures, report, refresh, and the whole main job, reproduce.
+
+Commands about what the runs stand on: data sets, this machine, papers from other packages.
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from suite.cli.options import Json, OnlyMine, Profile, Selectors, SourceOption, a_path
-from suite.cli.output import say, source
+from suite.cli.options import (
+    STORE,
+    SVG,
+    Budget,
+    DataOption,
+    DatasetName,
+    DatasetNames,
+    Device,
+    DeviceOption,
+    Format,
+    Json,
+    OnlyMine,
+    Profile,
+    ProfileOption,
+    Selectors,
+    SourceOption,
+    StoreOption,
+    TableFormat,
+    Workers,
+    a_path,
+)
+from suite.cli.output import emit, say, source
+from suite.interruption import Interrupted, watched
 
 
 def check(
@@ -58,7 +85,7 @@ def register(
     because: Annotated[str, typer.Option("--because", help="why rules or runs changed")],
 ) -> None:
     """Record the rules and grids of today, before the runs that they judge."""
-    from suite.commands.register import register as append
+    from suite.commands.refresh import record_rules as append
 
     for sentence in append(because, papers or []):
         print(sentence)
@@ -81,3 +108,175 @@ def together(
     except Missing as error:
         say(str(error))
         raise typer.Exit(1) from None
+
+
+def figures(
+    selector: Selectors = None,
+    *,
+    profile: Annotated[Profile | None, typer.Option(help="draw this profile only")] = None,
+    store: SourceOption = None,
+    only_mine: OnlyMine = False,
+    out: Annotated[Path, typer.Option(help="folder for the figures", metavar="D", parser=a_path)] = Path("figures"),
+    forms: Annotated[list[Format], typer.Option("--format", help="file format; give it again for more")] = SVG,
+    data: Annotated[TableFormat | None, typer.Option("--data", help="write what is drawn as a table too")] = None,
+) -> None:
+    """Draw every figure whose runs are stored.
+
+    Exit 1 when an artifact that was named is not drawn, when stored runs do not verify or the code that draws fails.
+    """
+    from suite.report.drawing import draw_selection
+    from suite.runs.files import check_writable
+
+    check_writable(out)
+    for line in draw_selection(selector or [], source(store, only_mine), out, forms, profile, data):
+        say(line)
+
+
+def report(
+    selector: Selectors = None,
+    *,
+    store: SourceOption = None,
+    out: Annotated[Path, typer.Option(help="folder for the report", metavar="D", parser=a_path)] = Path("report"),
+    single: Annotated[bool, typer.Option("--single", help="one self-contained file, D/report.html")] = False,
+) -> None:
+    """Write a site of static pages with artifacts, numbers and verdicts; only what changed is written again.
+
+    Exit 1 when the code that draws an artifact fails.
+    """
+    from suite.papers.evidence import with_committed
+    from suite.report.site.build import write_site
+    from suite.report.site.single import write_single
+    from suite.runs.files import check_writable
+
+    check_writable(out)
+    try:
+        with watched():
+            make = write_single if single else write_site
+            built = make(source(store), out, say, partial(with_committed, store), selector or [])
+    except Interrupted as interrupted:
+        say(f"interrupted by {interrupted.name}: pages that are written stay, the same command makes the others")
+        raise typer.Exit(interrupted.exit_code) from None
+    say(str(built))
+    print(built.index)
+    for fault in built.faults:
+        say(fault)
+    raise typer.Exit(1 if built.faults else 0)
+
+
+def refresh_(
+    papers: Annotated[list[str] | None, typer.Argument(metavar="[PAPER]...", help="papers; none: all")] = None,
+    *,
+    check: Annotated[bool, typer.Option("--check", help="compare only; exit 1 when a file is out of date")] = False,
+) -> None:
+    """Renew what is made from papers and their evidence: the index, and tables in README and docs."""
+    from suite.commands.refresh import refresh
+
+    code, said = refresh(papers or [], check=check)
+    print("\n".join(said))
+    raise typer.Exit(code)
+
+
+def reproduce(
+    selector: Selectors = None,
+    *,
+    profile: ProfileOption = Profile.smoke,
+    store: StoreOption = STORE,
+    data: DataOption = None,
+    device: DeviceOption = Device.auto,
+    workers: Workers = 1,
+    budget: Budget = None,
+    out: Annotated[Path, typer.Option(help="folder for figures and report", metavar="D", parser=a_path)] = Path(
+        "report"
+    ),
+    accept: Annotated[bool, typer.Option("--accept", help="commit these verdicts as the expected ones")] = False,
+) -> None:
+    """The main job: run, check, figures and report. Exit 0 when every verdict equals the committed one."""
+    from suite.commands.reproduce import reproduce_selection
+    from suite.runs.files import check_writable
+
+    check_writable(out)
+    raise typer.Exit(reproduce_selection(selector or [], profile, store, data, device, workers, budget, out, accept))
+
+
+data_app = typer.Typer(help="Data sets: list, fetch, verify.", no_args_is_help=True)
+
+
+@data_app.command("list")
+def data_list(*, data: DataOption = None, as_json: Json = False) -> None:
+    """The data sets the papers use, and whether they are here."""
+    from suite.commands.terminal import show
+    from suite.data.catalogue import DATASETS, available
+
+    rows = [{"name": name, **dict(zip(("here", "where"), available(name, data), strict=True))} for name in DATASETS]
+    if as_json:
+        emit(rows)
+    else:
+        show(f"{row['name']:<16} {'here' if row['here'] else 'missing':<8} {row['where']}" for row in rows)
+
+
+@data_app.command("fetch")
+def data_fetch(name: DatasetName, *, data: DataOption = None) -> None:
+    """Download a data set at its pinned revision, and say where nobody knows what its files must be."""
+    from suite.data.catalogue import dataset, fetch
+
+    folder = fetch(name, data)
+    print(folder or f"{name} is embedded: nothing to download")
+    if folder and not dataset(name).sha256:
+        say(f"{name}: no SHA-256 of its files is known, so they were not checked; data verify compares counts")
+
+
+@data_app.command("verify")
+def data_verify(names: DatasetNames = None, *, data: DataOption = None) -> None:
+    """Compare data sets, or all that are here, with the sizes, labels and contents they must have.
+
+    Exit 1 when one differs.
+    """
+    from suite.data.catalogue import DATASETS, available
+    from suite.data.verify import verify
+
+    reports = [verify(each, data) for each in names or [n for n in DATASETS if available(n, data)[0]]]
+    for found in reports:
+        for part in found.checks:
+            print(f"{found.name:<16} {'ok' if part.passed else 'WRONG':<6} {part.name}: {part.detail}")
+    raise typer.Exit(0 if all(found.passed for found in reports) else 1)
+
+
+def doctor(
+    *,
+    data: DataOption = None,
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            "--store", help="test the file system of this store with two processes", metavar="D", parser=a_path
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """This machine: versions, devices, data found, which profiles can run. Exit 1 where --store cannot be shared."""
+    from suite.commands.doctor import diagnose, lines
+    from suite.commands.terminal import show
+
+    facts = diagnose(data, store)
+    if as_json:
+        emit(facts)
+    else:
+        show(lines(facts))
+    raise typer.Exit(0 if facts.get("store", {"ok": True})["ok"] else 1)
+
+
+ShortName = Annotated[str, typer.Argument(metavar="NAME", help="short name, as in NAME/fig1")]
+Into = Annotated[Path | None, typer.Option(help="folder to make; default NAME", metavar="D", parser=a_path)]
+
+
+def new_paper_(name: ShortName, *, into: Into = None) -> None:
+    """Make a package for another paper, which registers itself: an algorithm, its claims, a figure and tests."""
+    from suite.commands.new_paper import new_package
+
+    print("\n".join(new_package(name, into)))
+
+
+def new_experiment_(name: ShortName, *, into: Into = None) -> None:
+    """Make a package for an experiment of one's own: a network, data, methods and settings in thirty lines."""
+    from suite.commands.new_paper import new_package
+
+    print("\n".join(new_package(name, into, "experiment")))

@@ -1,11 +1,19 @@
-"""Where results go, and which runs they are made from."""
+"""Where results go, and which runs they are made from.
+
+How a command ends that could not do what it was asked.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import re
+import signal
 import sys
 from pathlib import Path
 from typing import Any
+
+from suite.interruption import Interrupted
 
 
 def say(text: str) -> None:
@@ -22,3 +30,42 @@ def source(store: Path | None, only_mine: bool = False) -> Any:
     from suite.papers.evidence import of_user, with_committed
 
     return of_user(store) if only_mine else with_committed(store)
+
+
+OURS = ("suite", "reference_impls", "paper_figures")
+ALL = "sgd-scaling-suite[all]"
+NO_ROOM = re.compile("failed to map segment|cannot allocate memory", re.IGNORECASE)  # in the system loader's words
+
+
+def nobody_reads() -> int:
+    """The exit code where the reader of stdout left, as head does; nothing more is written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return 128 + signal.SIGPIPE
+
+
+def explain(error: Exception) -> int:
+    """Say what went wrong: a sentence for what a user can act on, a traceback for a fault of ours."""
+    import traceback
+
+    from suite.runs.store import UnusableRun
+
+    # Some versions of typer carry a click of their own, so click's errors are known by name and shape.
+    kind = type(error).__name__
+    if kind == "Abort":  # what click makes of Ctrl-C where no run is under way
+        say(str(Interrupted(signal.SIGINT)))
+        return Interrupted(signal.SIGINT).exit_code
+    if kind == "NoArgsIsHelpError":
+        shown: Any = error
+        shown.show()
+    elif hasattr(error, "format_message"):
+        say(f"sgd-suite: {' '.join(error.format_message().split())}")
+    elif isinstance(error, ModuleNotFoundError) and not str(error.name).startswith(OURS):
+        say(f"sgd-suite: this needs the Python package {error.name}, which is not installed here: pip install {ALL}")
+    elif isinstance(error, ValueError | OSError):
+        say(f"sgd-suite: {' '.join(str(error).split())}")
+    elif type(error) is ImportError and NO_ROOM.search(str(error)):
+        say(f"sgd-suite: {error}: there is too little memory to load it; raise the limit that `ulimit -v` shows")
+    else:
+        traceback.print_exception(error)
+    drawing = sys.modules.get("suite.report.drawing")  # not imported here: that fails where a paper's package is lost
+    return 1 if isinstance(error, UnusableRun) or (drawing and isinstance(error, drawing.DrawingError)) else 2

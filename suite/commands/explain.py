@@ -8,7 +8,7 @@ from suite.claims.board import said
 from suite.claims.judge import Verdict
 from suite.papers.artifact import Artifact, Paper
 from suite.papers.catalogue import PAPERS, SelectorError, moved, paper, published
-from suite.papers.verdicts import judge_artifacts
+from suite.papers.measurement import judge_artifacts
 from suite.report.verdict_details import reasons, runs_behind
 from suite.runs.archive import Runs
 

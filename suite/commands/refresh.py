@@ -6,21 +6,25 @@ stands between the markers of its README. In this project also the tables in ``d
 before, and every picture of the documentation.
 
 A text is up to date when its numbers differ by one in the last digit at most, and a picture when it shows what would
-be drawn: another processor rounds otherwise. Values of claims are compared as ``suite.report.snapshot`` says.
+be drawn: another processor rounds otherwise. Values of claims are compared as ``suite.report.data`` says.
+
+The command ``register``: append the rules, grids and moved numbers of today that the register does not hold.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from suite.lazy import pd
 from suite.models import table
 from suite.papers import catalogue, register
-from suite.papers.catalogue import PAPERS, SelectorError, experiment, homes, papers_of
+from suite.papers.catalogue import PAPERS, SelectorError, experiment, homes, paper, papers_of
 from suite.papers.evidence import committed
-from suite.report import readme, snapshot
+from suite.papers.register import RegisterError, append, changes, read
+from suite.report import data, readme
 from suite.report.numerals import alike
 from suite.runs.archive import Layered
 from suite.runs.store import Run
@@ -46,7 +50,7 @@ def generated(home: Path) -> dict[Path, str]:
         made[table.PATH] = table.regenerate()
     source = Layered(committed())
     judged = readme.judged_of(papers_of(home), source)
-    made[home / snapshot.FILE] = snapshot.written(snapshot.rows(judged))
+    made[home / data.FILE] = data.written(data.rows(judged))
     if planned := hours(source.read(run_id) for run_id in sorted(source.ids())):
         made[home / HOURS] = planned
     for name, blocks in (
@@ -107,19 +111,19 @@ def kept(path: Path, text: str, home: Path) -> tuple[str, list[str]]:
     A row that says the same to rounding stays as it is. So does a number that moved while its runs did not, until the
     register gives a reason.
     """
-    if path.name != snapshot.FILE or not path.exists():
+    if path.name != data.FILE or not path.exists():
         return text, []
-    before, now = snapshot.read(path.read_text(encoding="utf-8")), snapshot.read(text)
+    before, now = data.read(path.read_text(encoding="utf-8")), data.read(text)
     noted = register.read(home).moved
     owed = [
-        claim for claim, old in snapshot.moved(before, now).items()
-        if snapshot.number_of(old) not in [line["moved"] for line in noted.get(claim, [])]
+        claim for claim, old in data.moved(before, now).items()
+        if data.number_of(old) not in [line["moved"] for line in noted.get(claim, [])]
     ]  # fmt: skip
     said = [
         f"{claim}: its number moved while its runs did not; `sgd-suite register --because` records why"
         for claim in owed
     ]
-    return snapshot.written(snapshot.merged(before, now, owed)), said
+    return data.written(data.merged(before, now, owed)), said
 
 
 def pictures(home: Path, *, check: bool) -> tuple[int, list[str]]:
@@ -182,3 +186,55 @@ def refresh(papers: Sequence[str], *, check: bool = False) -> tuple[int, list[st
         stale += old
         said += told
     return (1 if moved or (check and stale) else 0), said or ["all generated files are up to date"]
+
+
+def record_rules(because: str, papers: Iterable[str] = ()) -> list[str]:
+    """Append what has changed since the registers were written.
+
+    Args:
+        because: why rules or grids changed.
+        papers: whose; none means all.
+
+    Returns:
+        A sentence for each home.
+
+    Raises:
+        SelectorError: for an unknown paper.
+        RegisterError: without a reason.
+    """
+    if not because.strip():
+        raise RegisterError("--because is empty; say why rules or runs changed: no line is taken back")
+    wanted = set(papers)
+    if unknown := wanted - set(PAPERS):
+        raise SelectorError(f"nothing is called {min(unknown)!r}; the papers are {', '.join(PAPERS)}")
+    date = datetime.now(UTC).isoformat(timespec="seconds")
+    said = []
+    for home in homes():
+        names = [name for name in papers_of(home) if not wanted or name in wanted]
+        lines = [line for name in names for line in changes(paper(name), date, because)]
+        lines += moves(home, names, date, because)
+        if lines:
+            rules, numbers = (sum(kind in line for line in lines) for kind in ("rule", "moved"))
+            told = f"{rules} rules, {len(lines) - rules - numbers} grids" + (
+                f", {numbers} numbers" if numbers else ""
+            )
+            said.append(f"{append(home, lines)}: {told}")
+        elif names:
+            said.append(f"{home.name}: the register is up to date")
+    return said
+
+
+def moves(home: Path, names: Sequence[str], date: str, because: str) -> list[dict[str, Any]]:
+    """A line for each committed number that moved while its runs did not, with the number of before."""
+    path = home / data.FILE
+    if not path.exists() or not names:
+        return []
+    before = data.read(path.read_text(encoding="utf-8"))
+    now = data.rows(readme.judged_of(names, Layered(committed())))
+    numbers = {claim: data.number_of(old) for claim, old in data.moved(before, now).items()}
+    held = read(home).moved
+    return [
+        {"claim": claim, "date": date, "because": because, "moved": number}
+        for claim, number in numbers.items()
+        if number not in [line["moved"] for line in held.get(claim, [])]
+    ]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from suite.claims.judge import PROFILES
 from suite.commands.plan import Planned, calibrated, missing_data, plan
-from suite.commands.priority import stages as by_value
+from suite.commands.plan import stages as by_value
 from suite.commands.terminal import duration
 from suite.data.catalogue import DataError
 from suite.experiment import CHECKPOINT_SECONDS
@@ -63,7 +63,7 @@ def run_artifacts(
     i-th of n parts of the plan alone, ``memory`` the runs that need no more bytes, ``seeds`` the first so many of
     each group; ``track`` names the tracker that is told each run it stores. Of several artifacts, or with a budget,
     runs whose data set is missing are left out. With a ``budget`` (seconds) the order is that of
-    ``suite.commands.priority``, and what the budget does not suffice for is left, with its checkpoint, to the next
+    ``suite.commands.plan``, and what the budget does not suffice for is left, with its checkpoint, to the next
     call. Raises ValueError (DataError, StoreError, UnknownName) before anything is computed
     when a data set is missing without which nothing can be, or the store cannot be written.
     """

@@ -11,8 +11,7 @@ from typing import Any
 from suite.commands.terminal import duration
 from suite.engines import EngineError, engine
 from suite.runner.status_file import at_work, note_in
-from suite.runs.files import now_in
-from suite.runs.notes import NUMBER, Fields, fits, read_note
+from suite.runs.files import NUMBER, Fields, fits, now_in, read_note
 from suite.runs.store import Store, StoreError
 
 TOLD = ("host", "pid", "job", "since", "fraction", "seen")  # of a sign of life

@@ -5,24 +5,34 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from suite.claims.estimate import Estimate
 from suite.claims.judge import Claim
-from suite.commands.check_table import console, sheet
+from suite.commands.check import console, sheet
 from suite.commands.plan import first_seeds
 from suite.commands.run import run_artifacts
 from suite.commands.submit import Request, submit_artifacts
+from suite.lazy import Axes, Figure, pd
 from suite.own.variation import Variation, VariationError, parse, variations
 from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Paper
 from suite.papers.catalogue import SelectorError, published, select
 from suite.papers.evidence import committed, with_committed
 from suite.papers.measurement import measure_evidence
-from suite.report.data import encoded
+from suite.report.data import encoded, plotted
 from suite.report.drawing import Drawing, file_name, filled, image, stamped, write
 from suite.report.numerals import few, ours, values
-from suite.report.overlay import UNCHANGED, Comparison, UndrawableError
 from suite.runs.archive import Runs
+
+UNCHANGED = "unchanged"
+ABREAST = 2  # drawings in a row
+HEADING = 0.3  # inches above each of them
+
+
+class UndrawableError(ValueError):
+    """A drawing that does not take the varied runs."""
 
 
 def one(artifact: str) -> tuple[Paper, Artifact]:
@@ -112,20 +122,58 @@ def shown(
     show_quantities(artifact, evidence)
     if artifact.draw is None:
         return [f"{artifact.id} has no drawing; the numbers above are all that it shows"]
-    comparison = Comparison(artifact, evidence)
-    path = out / file_name(f"{artifact.id}/{name}", "csv")
+    path, (width, height) = out / file_name(f"{artifact.id}/{name}", "csv"), artifact.size
+    wide = replace(artifact, size=(ABREAST * width, -(-len(evidence) // ABREAST) * (height + HEADING)))
     try:
-        table = comparison.table({each.label: each.changes for each in varied})
-        wide = replace(artifact, size=comparison.size)
-        stored = {spec.id for each in evidence.values() for specs in each.groups.values() for spec in specs}
-        ids = tuple(sorted(stored & source.ids()))
-        rests_on = ("settings changed, judged by nothing",)
-        drawn = stamped(Drawing(wide, filled(wide, comparison.fill), profile, rests_on, ids))
+        figure = filled(wide, partial(draw_side_by_side, artifact, evidence))
+        table = drawn_table(artifact, evidence, figure, {each.label: each.changes for each in varied})
     except (Missing, UndrawableError) as error:
         return [f"{artifact.id} is not drawn: {error}"]
+    stored = {spec.id for each in evidence.values() for specs in each.groups.values() for spec in specs}
+    rests_on = ("settings changed, judged by nothing",)
+    drawn = stamped(Drawing(wide, figure, profile, rests_on, tuple(sorted(stored & source.ids()))))
     files = [write(path, encoded(table, "csv"))]
     files += [write(path.with_suffix(f".{form}"), image(drawn, form)) for form in forms]
     return [f"{', '.join(map(str, files))} ({drawn.stamp})"]
+
+
+def draw_side_by_side(artifact: Artifact, evidence: Mapping[str, Evidence], figure: Figure) -> None:
+    """The artifact's drawing from the evidence of each label, with the label above, on common axes."""
+    parts = figure.subfigures(-(-len(evidence) // ABREAST), ABREAST, squeeze=False).ravel()[: len(evidence)]
+    for (label, each), part in zip(evidence.items(), parts, strict=True):
+        part.suptitle(label, x=0.02, ha="left")
+        try:
+            artifact.draw(each, part)  # type: ignore[misc]
+        except Missing:
+            raise
+        except Exception as error:  # a drawing may take for granted what another setting breaks
+            why = f"{type(error).__name__}: {error}"
+            raise UndrawableError(f"the drawing of {artifact.id} does not take runs with {label} ({why})") from error
+    for panels in zip(*(part.axes for part in parts), strict=False):
+        for axis in ("x", "y"):
+            share_limits(panels, axis)
+
+
+def share_limits(panels: Sequence[Axes], axis: str) -> None:
+    """Let each panel reach as far as all of these do, where they have one scale."""
+    if len({getattr(each, f"get_{axis}scale")() for each in panels}) > 1:
+        return
+    ends = [end for each in panels for end in getattr(each, f"get_{axis}lim")()]
+    for each in panels:
+        low, high = getattr(each, f"get_{axis}lim")()
+        widest = (min(ends), max(ends))
+        getattr(each, f"set_{axis}lim")(*(widest if low <= high else reversed(widest)))
+
+
+def drawn_table(
+    artifact: Artifact, evidence: Mapping[str, Evidence], figure: Figure, changes: Mapping[str, Mapping[str, Any]]
+) -> pd.DataFrame:
+    """What is drawn of each label, long, with a column for every changed setting; its value, or nothing."""
+    parts, drawings = [], list[Any](figure.subfigs)
+    for (label, each), part in zip(evidence.items(), drawings, strict=False):
+        shown = artifact.frame(each) if artifact.frame else plotted(part)
+        parts.append(shown.assign(setting=label, **changes.get(label, {})))
+    return pd.concat(parts, ignore_index=True)
 
 
 def show_quantities(artifact: Artifact, evidence: Mapping[str, Evidence]) -> None:

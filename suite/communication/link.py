@@ -4,6 +4,8 @@ Nothing leaves the machine: the only traffic is between the namespaces made here
 they live as long as a process holds them, so that none is left behind, however the lab ends. Bandwidth is shaped by
 ``tc``'s token bucket (tbf), which is in most kernels; latency by netem, which is in fewer. Root is needed, or the
 right to administer networks; :func:`probe` says what is missing.
+
+A device that computes by sleeping, for processes that exchange what is really there.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -173,3 +176,21 @@ def probe(*, delay: bool = False) -> str:
     except NoLab as error:
         return str(error)
     return ""
+
+
+class Device:
+    """Computes by sleeping, one piece after another from the beginning of an update on.
+
+    A process that wakes up late does not delay the pieces that follow, as the host of a GPU does not.
+    """
+
+    def __init__(self) -> None:
+        self._free = 0.0
+
+    def begin(self) -> None:
+        """An update begins now, or when the last one has been computed."""
+        self._free = max(self._free, time.monotonic())
+
+    def compute(self, seconds: float) -> None:
+        self._free += seconds
+        time.sleep(max(0.0, self._free - time.monotonic()))

@@ -1,21 +1,214 @@
-"""ImageNet, streamed: pictures read in stored order, decoded in worker processes, copied ahead to the device."""
+"""ImageNet, streamed: pictures read in stored order, decoded in worker processes, copied ahead to the device.
+
+Where ImageNet's encoded pictures come from: parquet shards of the Hub, or class folders as in ``ImageFolder``.
+
+Both are read in one stored order, from any row on, in a cycle.
+
+Decoding of single pictures, in worker processes.
+
+torchvision decodes and torch resizes a JPEG in 0.55 of Pillow's time (500x375 to 256x256, one thread), and the pixels
+differ from Pillow's by one level at most, in one of five hundred. Pillow takes what torchvision does not read alike:
+other formats, CMYK, files without their end, and pictures that Pillow can decode at a fraction of their size.
+
+torchvision announces since 0.29 that its decoder will move to another package; until it is gone it is used, and
+afterwards, as where torchvision is not installed, Pillow takes all pictures.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import io
 import multiprocessing
 import os
+import warnings
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from functools import cache
+from itertools import accumulate
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor
 
-from suite.data.imagenet_rows import open_rows
-from suite.data.jpeg import decode_resized, one_thread
+from suite.data import parquet
+from suite.data.catalogue import DataError, dataset, present_files
+
+MOVING = "The image decoding and encoding capabilities of TorchVision are deprecated"
+END = b"\xff\xd9"  # the last marker of a JPEG; torchvision shows what there is of a file that lacks it
+
+
+@cache
+def decoder() -> str:
+    """Who decodes most JPEGs here: "torchvision" or "pillow"."""
+    try:
+        from torchvision.io import decode_jpeg  # noqa: F401
+    except ImportError:
+        return "pillow"
+    return "torchvision"
+
+
+def one_thread() -> None:
+    """Begin a worker process: there is one per core, so each computes alone."""
+    if decoder() == "torchvision":
+        import torch
+
+        torch.set_num_threads(1)
+
+
+def decode_resized(pictures: list[tuple[str, bytes]], side: int) -> np.ndarray:
+    """uint8 [n, 3, side, side] of (where, encoded picture): squashed to a square as Caffe's ImageNet is.
+
+    JPEGs of twice ``side`` and more are decoded at the smallest of the codec's scales (1/1, 1/2, 1/4, 1/8) that is
+    no smaller than ``side``; all are resized bilinearly with antialiasing. Grey and CMYK pictures become RGB.
+
+    Raises:
+        DataError: a picture cannot be decoded; the message begins with its ``where``.
+    """
+    pixels = np.empty((len(pictures), 3, side, side), np.uint8)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", MOVING, DeprecationWarning)
+        for row, (where, content) in enumerate(pictures):
+            try:
+                with Image.open(io.BytesIO(content)) as image:
+                    suits = _suits(image, content, side)
+                    pixels[row] = _by_torchvision(content, side) if suits else _by_pillow(image, side)
+            except (OSError, ValueError, SyntaxError, RuntimeError) as error:
+                raise DataError(f"{where} cannot be decoded ({error}); copy the file again") from error
+    return pixels
+
+
+def _suits(image: Image.Image, content: bytes, side: int) -> bool:
+    return (
+        decoder() == "torchvision"
+        and image.format == "JPEG"
+        and image.mode in ("L", "RGB")
+        and min(image.size) < 2 * side
+        and content.rstrip(b"\0").endswith(END)
+    )
+
+
+def _by_torchvision(content: bytes, side: int) -> np.ndarray:
+    import torch
+    from torch.nn.functional import interpolate
+    from torchvision.io import ImageReadMode, decode_jpeg
+
+    encoded = torch.frombuffer(bytearray(content), dtype=torch.uint8)  # a copy: torch wants to own what it reads
+    decoded = decode_jpeg(encoded, mode=ImageReadMode.RGB)
+    return interpolate(decoded[None], (side, side), mode="bilinear", antialias=True)[0].numpy()
+
+
+def _by_pillow(image: Image.Image, side: int) -> np.ndarray:
+    image.draft("RGB", (side, side))
+    resized = image.convert("RGB").resize((side, side), Image.Resampling.BILINEAR)
+    return np.asarray(resized).transpose(2, 0, 1)
+
+
+TOGETHER = 32  # rows of a shard read at a time
+
+Row = tuple[str, bytes, int]
+"""Where it stands, the encoded picture, its label."""
+
+
+class Rows(Protocol):
+    """A split in stored order."""
+
+    place: Path
+    examples: int
+
+    def rows(self, first: int) -> Iterator[Row]:
+        """Rows ``first``, ``first`` + 1, ... without end; after the last comes the first. Raises DataError."""
+        ...
+
+
+class Shards:
+    """Parquet files of the Hub, their rows in the order of the files. Reads the footers."""
+
+    def __init__(self, files: list[Path]):
+        parquet.check_shards("imagenet", files)
+        self.files, self.place = files, files[0].parent
+        self._ends = list(accumulate(parquet.count_rows("imagenet", [file]) for file in files))
+        self.examples = self._ends[-1]
+
+    def rows(self, first: int) -> Iterator[Row]:
+        classes = dataset("imagenet").classes
+        shard = bisect_right(self._ends, first)
+        skip = first - (self._ends[shard - 1] if shard else 0)
+        while True:
+            file = self.files[shard]
+            row = 0
+            for table in parquet.batches("imagenet", file, dataset("imagenet").columns, rows=TOGETHER):
+                if row + len(table) <= skip:
+                    row += len(table)
+                    continue
+                for entry in table.to_pylist():
+                    if row >= skip:
+                        where = f"imagenet: row {row} of {file}"
+                        yield where, _content(entry["image"], where), _label(entry["label"], classes, where)
+                    row += 1
+            shard, skip = (shard + 1) % len(self.files), 0
+
+
+class ClassFolders:
+    """A folder per class, labelled in alphabetical order as ``torchvision.datasets.ImageFolder`` does.
+
+    In that class's own order all pictures of a label are neighbours, which no fixed cycle of batches survives: they
+    are put in the order of the SHA-256 of their names, once and for ever, as ImageNet's makers shuffle their list.
+    """
+
+    def __init__(self, place: Path):
+        try:
+            from torchvision.datasets.folder import IMG_EXTENSIONS, make_dataset
+        except ModuleNotFoundError as error:
+            raise DataError(f"imagenet: class folders ({place}) are read by torchvision: install it") from error
+        try:
+            found = make_dataset(place, extensions=IMG_EXTENSIONS)
+        except OSError as error:
+            raise DataError(f"imagenet: {place} cannot be read ({error}); copy it again") from error
+        self.place = place
+        relative = [(Path(name).relative_to(place).as_posix(), label) for name, label in found]
+        self._files = sorted(relative, key=lambda file: hashlib.sha256(file[0].encode()).digest())
+        self.examples = len(self._files)
+
+    def rows(self, first: int) -> Iterator[Row]:
+        classes, row = dataset("imagenet").classes, first
+        while True:
+            name, label = self._files[row % self.examples]
+            where = f"imagenet: {self.place / name}"
+            try:
+                content = (self.place / name).read_bytes()
+            except OSError as error:
+                raise DataError(f"{where} cannot be read ({error}); copy the file again") from error
+            yield where, content, _label(label, classes, where)
+            row += 1
+
+
+def open_rows(split: str, root: Path | None) -> Rows:
+    """A split in whichever layout it lies below ``root``. Raises DataError where it is absent or incomplete."""
+    dataset("imagenet").prefix(split)
+    _, files = present_files("imagenet", split, root)
+    found: Rows = ClassFolders(files[0]) if files[0].is_dir() else Shards(files)
+    if not found.examples:
+        raise DataError(f"imagenet: {found.place} holds no row of split {split}; copy it again")
+    return found
+
+
+def _content(picture: object, where: str) -> bytes:
+    content = picture.get("bytes") if isinstance(picture, dict) else None
+    if not content:
+        raise DataError(f"{where} holds no encoded picture; copy the file again")
+    return content
+
+
+def _label(label: object, classes: int, where: str) -> int:
+    if not isinstance(label, int) or not 0 <= label < classes:
+        raise DataError(f"{where} has label {label!r} outside 0..{classes - 1}; copy the file again")
+    return label
+
 
 SIDE = 256  # pixels, as all papers store ImageNet
 CHUNK = 32  # pictures that a worker decodes at a time

@@ -62,9 +62,7 @@ class Slurm:
                 raise EngineError(f"slurm: {name} = {value!r} is no option of sbatch; see `man sbatch`")
         setup = job.options.get("setup", [])
         if not (isinstance(setup, list) and all(isinstance(line, str) for line in setup)):
-            raise EngineError(
-                f'slurm: setup = {setup!r} must be a list of shell lines: ["module load python"]'
-            )
+            raise EngineError(f'slurm: setup = {setup!r} must be a list of shell lines: ["module load python"]')
         lines = ["--requeue", "--open-mode=append"]
         lines += [f"--{name}={value}" for name, value in directives.items() if value not in (None, "")]
         return SCRIPT.format(

@@ -14,7 +14,7 @@ from statistics import median
 from typing import Any, Protocol
 
 from reference_impls.crossbow_tuner import Settling, settling
-from suite.runner.timing import alternating, preferred
+from suite.runner.autotune import alternating, preferred
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class ThroughputReading:
 
 
 class Resizable(Protocol):
-    """What is tuned: :class:`suite.model_averaging.learners.Learners` is one."""
+    """What is tuned: :class:`suite.model_averaging.engine.Learners` is one."""
 
     @property
     def k(self) -> int: ...
@@ -69,7 +69,7 @@ def tune(
 
 
 class Switchable(Protocol):
-    """What takes its gradients by one of several paths: :class:`suite.model_averaging.learners.Learners` is one."""
+    """What takes its gradients by one of several paths: :class:`suite.model_averaging.engine.Learners` is one."""
 
     gradients: Any
 

@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from suite.models.caffe_imagenet import caffe_alexnet, caffe_googlenet
-from suite.models.caffe_small import caffe_cifar_full, caffe_cifar_quick, caffe_lenet
+from suite.models.caffe import caffe_alexnet, caffe_cifar_full, caffe_cifar_quick, caffe_googlenet, caffe_lenet
 from suite.models.crossbow import crossbow_lenet, crossbow_resnet32, crossbow_resnet50, crossbow_vgg16
 from suite.models.inverse_law import (
     cifar_lenet,

@@ -19,10 +19,8 @@ from suite.communication.group import Group
 from suite.optim import averaging, joining
 from suite.optim.core import Core, widened
 from suite.optim.module import Buffers, Membership, Reminder, Tested, check_device, digest, unwrapped
-from suite.optim.skipped_steps import Scaled, Uneven
-from suite.optim.solver import Grouped, comparable, sgd_defaults
-from suite.optim.state import Resumable
-from suite.optim.torch_solver import Base, Wrapped, prototype
+from suite.optim.solver import Base, Grouped, Wrapped, comparable, prototype, sgd_defaults
+from suite.optim.state import Resumable, Scaled, Uneven
 from suite.optim.vector import Loss, Pieces, Vector
 
 Closure = Callable[[], Any]

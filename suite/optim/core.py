@@ -1,17 +1,183 @@
-"""Where the optimisers touch the reference implementations: an algorithm, and where its weights lie."""
+"""Where the optimisers touch the reference implementations: an algorithm, and where its weights lie.
+
+The reference implementations' updates where the weights lie, with one pass where whole vectors are written.
+
+Twins of the ``update`` of their classes: same arguments, same state, equal to the bit with the same solver. The
+solver must overwrite points and memory (:class:`~suite.optim.solver.Grouped` with ``fused``). ``sums`` may be
+:class:`~suite.optim.vector.Pieces`, where one worker's gradient is used at once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from reference_impls import crossbow, isgd, local_sgd, matex_agd, rudra
 from reference_impls.contract import Algorithm, GradientRef, Sent, Turn
 from suite.communication.collectives import CompletedSum
-from suite.optim.in_place import IN_PLACE, by_learner
+from suite.optim import averaging
 from suite.optim.vector import Loss, Pieces
+
+Update = Callable[..., Any]
+
+
+def exchange(
+    algorithm: matex_agd.DelayedSGD,
+    state: matex_agd.DelayedSGDState,
+    turn: Turn,
+    losses: Sequence[Loss],
+    sums: Tensor | Pieces,
+    lr: Tensor,
+    sent: Sent = (),
+) -> matex_agd.DelayedSGDState:
+    """Synchronous, layer-wise and delayed exchange with the solver that sees a late gradient as if it were new."""
+    workers = algorithm.collective.workers
+    due, *late = (*state.late, sent)
+    state = state._replace(late=tuple(late))
+    for part, total in matex_agd.arrivals(algorithm.order, due):
+        gradient = total.div_(workers) if workers > 1 else total
+        algorithm.optimizer.step(state.memory[part], state.x[part], gradient, lr, part)
+    return state
+
+
+def solve_subproblem(
+    algorithm: isgd.ISGD,
+    state: isgd.ISGDState,
+    turn: Turn,
+    losses: Sequence[Loss],
+    sums: Tensor | Pieces,
+    lr: Tensor,
+    sent: Sent = (),
+) -> isgd.ISGDState:
+    """ISGD as the loops of its paper, branching on the host, where the control chart is but a few numbers.
+
+    With the queue that works, the anchor before the step and one rate, which are all that the optimiser has. The
+    chart's numbers lie on the host, so that only the loss is read from a GPU.
+    """
+    x, collective = state.x, algorithm.collective
+    psi, chasing, limit = float(losses[0]), state.chasing.item(), state.limit.item()
+    if collective.workers > 1:
+        said = torch.full((1, 1), psi, dtype=torch.float64, device=x.device)
+        psi = collective.sum(said).item() / collective.workers
+    if isinstance(sums, Pieces) and not chasing:
+        gradient: Any = sums
+    else:
+        gradient = collective.sum(sums.joined() if isinstance(sums, Pieces) else sums)
+        if collective.workers > 1:
+            gradient = gradient / collective.workers
+    iteration, chased = int(state.iteration), int(state.chased)
+    if chasing:
+        excess = torch.full((), psi - limit, dtype=gradient.dtype, device=x.device)
+        x.lerp_(state.anchor, algorithm.zeta / x.numel()).addcmul_(gradient, algorithm.zeta * excess, value=-1)
+        stays = chased + 1 < algorithm.stop and psi > limit
+    else:
+        limit = update_chart(algorithm, state, psi)
+        stays = psi > limit and iteration > algorithm.batches and algorithm.stop > 0
+        if stays:
+            state.anchor.copy_(x)
+        algorithm.optimizer.step(state.memory, x, gradient, lr)
+    state.iteration.fill_(iteration + (not stays))
+    state.chased.fill_(chased + 1 if chasing and stays else 0)
+    state.chasing.fill_(stays)
+    return state
+
+
+def update_chart(algorithm: isgd.ISGD, state: isgd.ISGDState, psi: float) -> float:
+    """The control chart after the loss psi of a new batch: ``ISGD.chart`` in place. Returns its limit."""
+    n, iteration = algorithm.batches, int(state.iteration)
+    place = iteration % n
+    fresh = (state.fresh_mean.item(), state.fresh_m2.item()) if place else (0.0, 0.0)
+    fresh_mean, fresh_m2 = isgd.append(*fresh, float(place), psi)
+    if iteration < n or place == n - 1:
+        mean, m2 = fresh_mean, fresh_m2
+    else:
+        mean, m2 = isgd.replace(state.mean.item(), state.m2.item(), n, state.queue[place].item(), psi)
+    m2 = max(m2, 0.0)
+    limit = mean + algorithm.margin * math.sqrt(m2 / n) if iteration >= n else math.inf
+    state.queue[place] = psi
+    named = {"mean": mean, "m2": m2, "fresh_mean": fresh_mean, "fresh_m2": fresh_m2, "limit": limit}
+    for name, value in named.items():
+        getattr(state, name).fill_(value)
+    return limit
+
+
+def serve(
+    algorithm: rudra.Softsync,
+    state: rudra.SoftsyncState,
+    turn: Turn,
+    losses: Sequence[Loss],
+    sums: Tensor | Pieces,
+    lr: Tensor,
+    sent: Sent = (),
+) -> rudra.SoftsyncState:
+    """Rudra's server, which overwrites the sums [p, d]; the learners keep older weights, so no history is kept."""
+    if isinstance(sums, Pieces):
+        gradient: Any = sums
+    else:
+        reads, shares = rudra.gather(turn)
+        if algorithm.per_gradient:
+            for row, read in zip(sums, reads, strict=True):
+                row.div_(max(1, turn.t - read))
+        gradient = sums[0]
+        for row in sums[1:]:
+            gradient.add_(row)
+        if sum(shares) > 1:
+            gradient.div_(sum(shares))
+    algorithm.optimizer.step(state.memory, state.x, gradient, lr)
+    return state._replace(versions=(state.x,))
+
+
+def local_step(algorithm: Any, state: Any, turn: Turn, learner: int, gradient: Tensor | Pieces, lr: Tensor) -> None:
+    """One learner's own step, in its row of ``state.replicas`` [m, d]."""
+    algorithm.optimizer.step_learner(learner, state.memory, state.replicas, gradient, lr)
+
+
+def agree_on_mean(
+    algorithm: local_sgd.LocalSGD, state: local_sgd.LocalSGDState, turn: Turn
+) -> local_sgd.LocalSGDState:
+    """After the local steps of a round: the learners' mean where they agree."""
+    if algorithm.agrees(turn.t):
+        state.replicas.copy_(algorithm.mean(state.replicas))
+    return state
+
+
+def agree_by_outer_step(algorithm: local_sgd.DiLoCo, state: local_sgd.OuterState, turn: Turn) -> local_sgd.OuterState:
+    """After the local steps of a round: DiLoCo's outer step where the learners agree."""
+    w, _, common, velocity = state
+    if algorithm.agrees(turn.t):
+        delta = common - algorithm.mean(w)
+        velocity.mul_(algorithm.momentum).add_(delta)
+        common.sub_(algorithm.alpha * (delta + algorithm.momentum * velocity))
+        w.copy_(common)
+    return state
+
+
+IN_PLACE: dict[type[Algorithm[Any]], Update] = {
+    crossbow.SMA: averaging.on_devices,
+    matex_agd.DelayedSGD: exchange,
+    isgd.ISGD: solve_subproblem,
+    rudra.Softsync: serve,
+}
+
+# How a learner steps from the gradient of its own batch, and what ends a round of them.
+BY_LEARNER: dict[type[Algorithm[Any]], tuple[Callable[..., None], Update]] = {
+    crossbow.SMA: (averaging.step, averaging.agree),
+    local_sgd.LocalSGD: (local_step, agree_on_mean),
+    local_sgd.PostLocalSGD: (local_step, agree_on_mean),
+    local_sgd.DiLoCo: (local_step, agree_by_outer_step),
+}
+
+
+def by_learner(algorithm: Algorithm[Any]) -> tuple[Callable[..., None], Update] | None:
+    """A learner's step and the end of a round; None where an update takes the gradients of all learners at once."""
+    if isinstance(algorithm, crossbow.SMA) and algorithm.per_device(algorithm.collective.rows) > 1:
+        return None
+    return BY_LEARNER.get(type(algorithm))
+
 
 ONE = torch.ones(())  # the rate that algorithms are told: the groups' own rates are the solver's
 

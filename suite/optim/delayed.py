@@ -15,7 +15,7 @@ from suite.communication.group import Group
 from suite.optim.base import Algorithm, Collected
 from suite.optim.core import Core
 from suite.optim.layerwise import CHANGED, Departures
-from suite.optim.torch_solver import Base
+from suite.optim.solver import Base
 from suite.optim.vector import Pieces
 
 

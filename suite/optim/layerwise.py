@@ -11,7 +11,7 @@ from torch.utils.hooks import RemovableHandle
 
 from reference_impls.contract import Pending, Sent
 from suite.optim.vector import Vector, refuse_sparse
-from suite.training.buckets import buckets
+from suite.training.schedules import buckets
 
 CHANGED = (
     "a gradient was changed between backward and step (clipping? GradScaler?) when layer-wise exchange had sent it "

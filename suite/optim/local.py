@@ -11,7 +11,7 @@ from torch import nn
 from reference_impls import local_sgd
 from suite.communication.group import Group
 from suite.optim.sma import Averaging
-from suite.optim.torch_solver import Base
+from suite.optim.solver import Base
 
 
 class LocalSGD(Averaging):

@@ -17,7 +17,7 @@ from suite.communication.group import Group
 from suite.optim import joining
 from suite.optim.base import Algorithm
 from suite.optim.core import Core
-from suite.optim.torch_solver import Base, Wrapped
+from suite.optim.solver import Base, Wrapped
 
 clock = time.perf_counter  # seconds
 Rule = partial[Any]  # an algorithm whose learners have weights of their own, of optimizer and collective

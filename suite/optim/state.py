@@ -1,7 +1,11 @@
-"""The state of an optimiser as plain tensors and numbers: as torch hands it over, or in a folder to resume from."""
+"""The state of an optimiser as plain tensors and numbers: as torch hands it over, or in a folder to resume from.
+
+Steps that a process skips or takes without a batch, as all must do alike: overflows, loaders of unequal length.
+"""
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -10,12 +14,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from suite.communication.collectives import Processes
 from suite.communication.group import Group
 from suite.optim.core import Core
 from suite.optim.files import newest_checkpoint, pack, unpack, write_checkpoint
 from suite.optim.module import Buffers
-from suite.optim.solver import Grouped
-from suite.optim.torch_solver import Wrapped
+from suite.optim.solver import Grouped, Wrapped
 from suite.optim.vector import Loss, Vector
 from suite.training.checkpoint import flatten, rebuild
 
@@ -280,3 +284,79 @@ class Resumable(torch.optim.Optimizer):
 def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Those whose name begins with ``prefix``, by the rest of it."""
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+
+class Scaled(torch.optim.Optimizer):
+    """What an :class:`~suite.optim.base.Algorithm` does with scaled gradients."""
+
+    group: Group
+    vector: Vector
+
+    _step_supports_amp_scaling = True
+
+    def _overflowed(self) -> bool:
+        """Whether a gradient of any process overflowed, so that all skip the step; otherwise undo the scaling."""
+        found = getattr(self, "found_inf", None)
+        if found is not None and self.group.size > 1:
+            found = Processes(self.group).sum(found.double().reshape(1, 1).to(self.vector.x.device))
+        return self._unscaled(found)
+
+    def _unscaled(self, found: Tensor | None) -> bool:
+        """Whether to skip the step as ``found`` overflows; otherwise undo the scaling."""
+        if found is None:
+            return False
+        if found.item():
+            return True
+        if (scale := getattr(self, "grad_scale", None)) is not None:
+            grads = [p.grad for p in self.vector.parameters if p.grad is not None]
+            torch._foreach_mul_(grads, float(1 / scale.double()))
+        return False
+
+
+class Uneven(torch.optim.Optimizer):
+    """How an :class:`~suite.optim.base.Algorithm` lets a process go on exchanging that has no batches any more."""
+
+    group: Group
+    vector: Vector
+    _uneven = False  # within ``join``
+
+    def _take(self, loss: Loss) -> None:
+        """Take the gradients in the parameters."""
+        raise NotImplementedError
+
+    @contextlib.contextmanager
+    def join(self) -> Iterator[None]:
+        """Let processes have unequally many batches: each goes on exchanging until the last has stepped for good.
+
+            with opt.join():
+                for inputs, targets in loader:
+                    ...
+                    opt.step()
+
+        A process without a batch exchanges gradients of zeros, as in ``torch.nn.parallel.DistributedDataParallel``'s
+        join; momentum, decay and averaging go on. Every process must enter it. Each step costs a sum of one number.
+
+        Returns:
+            A context; on leaving it a process exchanges until all have no batch any more.
+
+        Raises:
+            ValueError: a gradient leaves before the step, or counts for more than itself.
+        """
+        self._refuse_join()
+        self._uneven = self.group.size > 1
+        try:
+            yield
+            while self._uneven and self._somebody_trains(False):
+                self.zero_grad()
+                self._take(0.0)
+        finally:
+            self._uneven = False
+
+    def _refuse_join(self) -> None:
+        """Raise ValueError where a process without batches cannot go on exchanging."""
+
+    def _somebody_trains(self, here: bool) -> bool:
+        """Whether a process has a batch, by the word of all."""
+        if getattr(self, "found_inf", None) is not None:
+            raise ValueError("GradScaler cannot be used within join(); train in bfloat16, which needs no scaling")
+        return bool(Processes(self.group).sum(self.vector.x.new_full((1, 1), float(here))).item())

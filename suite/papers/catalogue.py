@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from suite.claims.judge import BOARD, PROFILES, Claim, load
-from suite.runs import source
+from suite.runs import environment
 from suite.runs.environment import ROOT
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ except ModuleNotFoundError as error:
     raise RegistryError(f"{error}; install it anew, or uninstall what registers it") from error
 
 for each in PAPERS.values():
-    source.include(each.home.name, each.home.parent)
+    environment.include_package(each.home.name, each.home.parent)
 
 
 def papers_of(home: Path) -> list[str]:

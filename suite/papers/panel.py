@@ -92,10 +92,14 @@ class Frame:
             self.note(self.ids[at])
         return found
 
+    def runs_of(self, group: str) -> list[Run]:
+        """The stored runs of a group, in the order of its seeds. Raises UnusableRun for one that is damaged."""
+        return [self.stored[self.ids[at]] for at in self.here(group)]
+
     def one(self, group: str) -> pd.Series:
         """The results of a group's only run."""
-        (at,) = self[group].index
-        return self.runs.loc[at]
+        (at,) = self.here(group)
+        return self.runs.iloc[at]
 
     def whole(self, group: str) -> bool:
         """Whether the group has runs, and all of them are stored."""
@@ -199,11 +203,11 @@ class Quantity:
 
     def measured(self, part: Frame) -> Estimate:
         """The number with its interval, from the part of the frame that it needs."""
-        own = part.runs[~part.runs["group"].isin(self.beside)]
+        own = [run for group, run in zip(part.runs["group"], part.ids, strict=True) if group not in self.beside]
         found = intervals(self.value(part))
         note = self.note if isinstance(self.note, str) else self.note(part)
         shown = self.shown if isinstance(self.shown, bool) else self.shown(part)
-        return over_seeds(found, dict.fromkeys(own["run"]), note, proxy=shown)
+        return over_seeds(found, dict.fromkeys(own), note, proxy=shown)
 
 
 def intervals(value: Value) -> list[Interval]:

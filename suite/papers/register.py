@@ -14,7 +14,7 @@ confirms nor refutes: the verdict under the rule that stood when they began is t
 A line with ``moved`` gives the reason for a number that changed while its runs did not, with the number of before and
 the digest of the runs. Where the change turned the verdict, the one of before stands and the present one is
 exploratory. A line with ``families`` says since when claims on the same runs are corrected together
-(``suite.claims.families``). A line with ``merged`` takes claims from the board and gives the last verdict of each;
+(``suite.claims.estimate``). A line with ``merged`` takes claims from the board and gives the last verdict of each;
 ``published/places.csv`` says where they went.
 
 The lines of before 2026-11-25 were made from a register of another form, closed then and kept beside it as

@@ -8,7 +8,7 @@ base and adv: a learner's push is answered with the newest weights, once its gra
 push is answered as soon as it is delivered to the learner's server; weights travel down a tree of the learners, into
 a buffer of each that a swap of pointers puts to use. Mini-batches are fetched one ahead, in a thread, from whatever
 holds the data: the paper's data server is a file system that all machines share, and so it is here. A statistics
-server may hear of losses and test the weights of every epoch (:mod:`suite.parameter_server.statistics`).
+server may hear of losses and test the weights of every epoch (:mod:`suite.parameter_server.tree_messages`).
 
 A lost process ends the job. Whoever notices says so towards the root, and every server passes the name on with its
 answer to the next push, so that each learner raises :class:`~suite.communication.group.WorkerLost` with it.
@@ -32,7 +32,6 @@ from reference_impls.contract import GradientRef
 from suite.communication.group import Group, WorkerLost
 from suite.parameter_server.flat import TimeLedger
 from suite.parameter_server.processes import Served, updating
-from suite.parameter_server.statistics import Observed, Reports, Statistics
 from suite.parameter_server.tree import Node
 from suite.parameter_server.tree_messages import (
     BROKEN,
@@ -41,7 +40,10 @@ from suite.parameter_server.tree_messages import (
     STOP,
     Answer,
     Message,
+    Observed,
     Pair,
+    Reports,
+    Statistics,
     Sums,
     TrainingJob,
     layout_of,

@@ -148,8 +148,9 @@ def beside_claims(found: Iterable[Answer], source: Runs) -> dict[str, Estimate]:
     for name in {name.rpartition("/")[0] for answer in found for name in answer.names}:
         with suppress(KeyError):  # of a paper that is not here
             artifact = paper(name.partition("/")[0]).artifact(name)
-            for measured in reversed(measurements(artifact, source).values()):
-                values |= {f"{name}/{quantity}": value for quantity, value in measured.found.items()}
+            for claimed in (True, False):
+                for measured in reversed(measurements(artifact, source, claimed=claimed).values()):
+                    values |= {f"{name}/{quantity}": value for quantity, value in measured.found.items()}
     return values
 
 

@@ -21,9 +21,8 @@ from suite.claims.judge import NEEDS, ON_A_CPU, PROFILES, Verdict
 from suite.lazy import Figure, pd
 from suite.papers.artifact import Artifact, Evidence, FewSeeds, Groups, Missing, Paper, few_seeds
 from suite.papers.catalogue import entries, published, select
-from suite.papers.measurement import Measurement, measure, measure_evidence
+from suite.papers.measurement import Measurement, grades, judge_artifacts, measure, measure_evidence, scales
 from suite.papers.panel import Panel
-from suite.papers.verdicts import grades, judge_artifacts, scales
 from suite.report import style
 from suite.report.data import encoded, known, plotted, values
 from suite.runs.archive import Runs
@@ -116,7 +115,7 @@ def _drawn(artifact: Artifact, source: Runs, profile: str, few: FewSeeds | None 
     assert artifact.draw is not None
     figure = filled(artifact, partial(artifact.draw, evidence))
     runs = tuple(sorted(evidence.read))
-    measurement = measure_evidence(artifact, evidence) if few else measure(artifact, source, profile)
+    measurement = measure_evidence(artifact, evidence) if few else measure(artifact, source, profile, claimed=True)
     rests_on = _rests_on(artifact, evidence, measurement, runs)
     at = profile if any(groups.values()) else ""
     return stamped(Drawing(artifact, figure, at, rests_on, runs, groups, str(few or "")))

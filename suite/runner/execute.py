@@ -12,14 +12,13 @@ from pathlib import Path
 
 from suite.experiment import CHECKPOINT_SECONDS, Context, Experiment, OutOfTime
 from suite.interruption import asked_to_stop, deferred
-from suite.runner.autotune import decide
+from suite.runner.autotune import decide, until
 from suite.runner.determinism import same_bits
 from suite.runner.gc_tuning import spare_imports
 from suite.runner.packing import NOT_BEGUN, Pack, RunReport, packs
 from suite.runner.resumption import open_folder, with_build
 from suite.runner.status_file import Meter, charged_seconds, present
-from suite.runner.timing import until
-from suite.runs import environment, source
+from suite.runs import environment
 from suite.runs.lease import Lease
 from suite.runs.store import DamagedRun, Outcome, Store, UnreadableRun, encode
 from suite.runs.telemetry import Watch
@@ -141,7 +140,7 @@ def _open(
             return RunReport(spec, "present", status)
         if around.late():
             return RunReport(spec, "late", NOT_BEGUN, _sentence(told))
-        folder, begun, lost = open_folder(claim, source.digest())
+        folder, begun, lost = open_folder(claim, environment.code_digest())
         told.append(lost)
         claims.enter_context(present(folder, fraction))  # measuring the execution takes a while too
         fixed, changed = with_build(

@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from reference_impls.contract import Points, Turn
-    from suite.training.gradients.batching import GradientWork
-    from suite.training.gradients.types import Rows
-    from suite.training.gradients.vectorised import Vectorised
+    from suite.training.gradients.backend import GradientWork, Rows
+    from suite.training.gradients.looped import Vectorised
     from suite.training.loop import TrainingRun
 
 NOT_BEGUN = "not begun"  # status of a run that is late before anything of it was computed
@@ -168,7 +167,7 @@ class Lockstep:
     """
 
     def __init__(self, sessions: Mapping[int, PackMember], width: int):
-        from suite.training.gradients.vectorised import Vectorised
+        from suite.training.gradients.looped import Vectorised
 
         if not sessions or not all(0 <= slot < width for slot in sessions):
             raise ValueError(f"slots {sorted(sessions)} must lie in 0..{width - 1}, the width of the pack")
@@ -210,7 +209,7 @@ class Lockstep:
 
     def step(self, turns: Mapping[int, Any]) -> dict[int, Exception]:
         """One turn of every live session; returns what went wrong, by slot."""
-        from suite.training.gradients.batching import join_batches, split_results
+        from suite.training.gradients.backend import join_batches, split_results
 
         asked, failed = {}, {}
         shapes: dict[tuple[int, int], dict[int, GradientWork]] = {}

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from suite.runner.status_file import charged_seconds, note_in
-from suite.runs.files import sync_folder, write_whole
+from suite.runs.files import read_note, sync_folder, write_whole
 from suite.runs.lease import Lease
-from suite.runs.notes import read_note
 from suite.runs.store import UnreadableRun
 from suite.spec import RunSpec
 from suite.training import checkpoint_file

@@ -3,6 +3,11 @@
 The file is a zip of run folders with a manifest. Both ends verify every run; a file that does not verify is
 refused whole, so a store never holds half of an import. Whoever wrote it, reading it takes bounded memory: names
 and sizes are looked at before anything is unpacked, and only what ``export`` writes is unpacked at all.
+
+Runs under way as one file, so that another machine goes on where this one had to stop.
+
+The file is a zip of ``STORE/partial``. Whoever takes it in looks at names and sizes before anything is unpacked; what
+a folder holds is judged when its run is resumed, which begins anew what it cannot go on with.
 """
 
 from __future__ import annotations
@@ -18,8 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from suite.runs.files import sync_folder
-from suite.runs.notes import shortened
+from suite.runs.files import shortened, sync_folder
 from suite.runs.store import (
     CHECKSUMS,
     DamagedRun,
@@ -257,7 +261,7 @@ def merge(archive: Archive, store: Store, relate: Relate) -> Merged:
     Every run is verified and its tables are parsed before the first is stored: a file that holds anything else,
     and a disk that fills up, change nothing. A run that is stored but damaged is moved aside for the one that
     verifies; one that cannot be read ends the import with UnreadableRun. ``relate`` says how two versions of a run
-    relate (``suite.runs.contest.relation``).
+    relate (``suite.runs.comparison.relation``).
     """
     done = Merged()
 
@@ -287,3 +291,45 @@ def merge(archive: Archive, store: Store, relate: Relate) -> Merged:
         with contextlib.suppress(OSError):  # what was begun of a run that is there harms nothing
             store.clear(run_id)
     return done
+
+
+MOST_BYTES = 8 * 2**30  # of all checkpoints together
+
+
+def pack(root: Path, target: Path) -> list[str]:
+    """Write what has been begun in a store and is not finished; returns the ids of its runs."""
+    store = Store(root)
+    begun = sorted(folder for folder in (root / "partial").iterdir() if folder.name not in store.ids())
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for run in begun:
+            for file in sorted(run.glob("*/*")):
+                archive.write(file, f"{run.name}/{file.parent.name}/{file.name}")
+    return [run.name for run in begun]
+
+
+def take(source: Path, root: Path) -> list[str]:
+    """Put the runs of such a file into a store that has neither finished nor begun them; returns their ids.
+
+    Raises StoreError for a file that is no zip, DamagedRun for names or sizes that ``pack`` does not write.
+    """
+    store = Store(root, create=True)
+    try:
+        archive = zipfile.ZipFile(source)
+    except (OSError, zipfile.BadZipFile) as error:
+        raise StoreError(f"{source} holds no runs under way: {error}") from error
+    with archive:
+        files: dict[str, list[tuple[str, str, zipfile.ZipInfo]]] = {}
+        for info in archive.infolist():
+            run_id, *rest = info.filename.split("/")
+            if not is_run_id(run_id) or len(rest) != 2 or not all(map(plain_name, rest)):
+                raise DamagedRun(f"{source}: {info.filename[:200]!r} is not a file of a run under way")
+            files.setdefault(run_id, []).append((rest[0], rest[1], info))
+        if sum(info.file_size for info in archive.infolist()) > MOST_BYTES:
+            raise DamagedRun(f"{source}: its files unpack to more than {MOST_BYTES:,} bytes")
+        wanted = [r for r in files if r not in store.ids() and not store.partial(r).exists()]
+        for run_id in wanted:
+            for claim, name, info in files[run_id]:
+                folder = store.partial(run_id) / claim
+                folder.mkdir(parents=True, exist_ok=True)
+                (folder / name).write_bytes(archive.read(info))
+    return wanted

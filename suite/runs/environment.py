@@ -1,14 +1,21 @@
-"""What produced a run: versions, device, CPU, threads, determinism, revision, and a digest of the source."""
+"""What produced a run: versions, device, CPU, threads, determinism, revision, and a digest of the source.
+
+The digest of the source that computes runs: a run under way goes on by equal source only.
+
+It covers every Python and C++ file of the harness, the reference implementations and the papers' packages, but for
+what only reads stored runs. It is evidence of sameness and not of difference: an edit of a comment moves it too.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import re
 import subprocess
 import sys
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -135,3 +142,30 @@ def describe(execution: dict[str, Any], begun: Mapping[str, str]) -> dict[str, A
         **begun,
         **revision(),
     }
+
+
+CODE_PACKAGES = dict.fromkeys(("suite", "reference_impls", "paper_figures"), ROOT)  # package -> folder that holds it
+KINDS = {".py", ".cpp", ".h"}
+READERS = ("suite/cli", "suite/commands", "suite/report")  # rooms that no run passes through
+CODE_DIGITS = 16  # hex digits of the digest
+
+
+def include_package(package: str, folder: Path) -> None:
+    """Let another package count, which lies in ``folder``: that of a paper from elsewhere."""
+    CODE_PACKAGES.setdefault(package, folder)
+
+
+def code_digest() -> str:
+    """The digest of the files as they lie on disk when it is first asked for."""
+    return _code_digest(tuple(sorted(CODE_PACKAGES.items())))
+
+
+@cache
+def _code_digest(packages: tuple[tuple[str, Path], ...]) -> str:
+    found = hashlib.sha256()
+    for package, folder in packages:
+        for path in sorted((folder / package).rglob("*")):
+            name = path.relative_to(folder).as_posix()
+            if path.suffix in KINDS and not name.startswith(READERS):
+                found.update(name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    return found.hexdigest()[:CODE_DIGITS]

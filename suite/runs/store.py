@@ -5,7 +5,7 @@
     STORE/locks/         held by the process that computes a run; see ``suite.runs.lease``
     STORE/staging/       folders being written, each renamed into runs/ when it is complete
     STORE/refused/       folders that failed to verify, kept for inspection
-    STORE/contested/     other versions of stored runs that an import brought, whole; see ``suite.runs.contest``
+    STORE/contested/     other versions of stored runs that an import brought, whole; see ``suite.runs.comparison``
 
 A finished folder is never modified. Files from elsewhere are data: JSON and parquet are parsed, nothing is
 unpickled, and no name leads out of the folder.
@@ -26,9 +26,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from suite.lazy import pd
-from suite.runs.files import now_in, sweep, sync_folder, sync_folders, twice_if_stale
+from suite.runs.files import now_in, shortened, sweep, sync_folder, sync_folders, twice_if_stale
 from suite.runs.lease import Lease, Locks
-from suite.runs.notes import shortened
 from suite.runs.tables import read_table
 from suite.spec import ID_LENGTH, SCHEMA, RunSpec
 

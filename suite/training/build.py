@@ -20,8 +20,8 @@ from reference_impls.matex_agd import DelayedSGD
 from reference_impls.rudra import Softsync
 from suite.communication.collectives import EXCHANGES, CountingCollective, in_process
 from suite.data import images, order, transforms
-from suite.data.augmentation import Augmentation, Augmented
 from suite.data.order import Order
+from suite.data.transforms import Augmentation, Augmented
 from suite.models import classifier, initialise
 from suite.models.network import Network, parameter_specs
 from suite.spec import seed, thaw

@@ -50,15 +50,13 @@ from suite.experiment import Context, OutOfTime
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed, trainings
 from suite.training import checkpoint
-from suite.training.buckets import buckets
 from suite.training.build import Setup, assemble
 from suite.training.curves import CurveRecorder
-from suite.training.fused_step import in_place
-from suite.training.gradients.backend import Backend
-from suite.training.gradients.batching import compute_gradients
+from suite.training.gradients.backend import Backend, compute_gradients
 from suite.training.gradients.paths import backend_of, seed_masks
 from suite.training.numerics import apply
-from suite.training.schedules import rate_at, rounds, shape_at
+from suite.training.optimizers import in_place
+from suite.training.schedules import buckets, rate_at, rounds, shape_at
 
 
 def train(spec: RunSpec, context: Context) -> Outcome:

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from suite.runs.files import write_whole
-from suite.runs.notes import read_note
+from suite.runs.files import read_note, write_whole
 from suite.spec import RunSpec
 
 PRECISIONS = ("float32", "float64", "tf32", "bf16")

@@ -1,15 +1,30 @@
 """Local solvers: what a parameter vector does with a gradient. Each satisfies ``contract.Optimizer``.
 
 Memory keeps the parameters on its last axis, so ``memory[..., part]`` is the memory of a part of them.
+
+A local solver's step that overwrites what it is given, by torch's fused SGD kernel: one pass and no new vectors.
+
+The solvers are pure and written with whole vectors: each of their operations reads and writes all parameters, which
+for a few hundred thousand of them costs as much as the gradient of one example. A session that owns its state may
+hand over what the algorithm no longer reads after the step. The kernel rounds a product and a sum once
+where the solver rounds twice, so the two agree to a few units in the last place a step and not to the bit.
+
+One worker of plain SGD has nothing to sum over workers. :class:`OneWorker` steps along a gradient that the backend
+has not written to a row yet: along autograd's own tensors, or layer by layer in machine code.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
+
+from reference_impls.contract import Algorithm, Points, Turn
+from reference_impls.inverse_law import SGD
+from suite.training.flat import FlatModule
 
 ALL = slice(None)
 Stepped: TypeAlias = tuple[Tensor, Tensor]
@@ -191,3 +206,152 @@ class LARS:
         if sum(sizes) != length:
             raise ValueError(f"lars: parameters {start} to {start + length} cut a layer; step along whole layers")
         return sizes
+
+
+MOST_PIECES = 512  # of a vector with multipliers; beyond, calls would cost more than they save
+
+
+class EqualMultipliers(NamedTuple):
+    """Pieces of a vector that share their multipliers."""
+
+    lr_scale: float
+    decay_scale: float
+    pieces: tuple[int, ...]  # which of the pieces that ``Cut.sizes`` cuts
+
+
+class VectorSplit(NamedTuple):
+    sizes: list[int]  # of the pieces, in order
+    groups: tuple[EqualMultipliers, ...]
+
+
+class InPlace:
+    """``CaffeSGD`` or ``TorchSGD`` in place: memory, and parameters if asked for, hold the new values afterwards.
+
+    Without momentum there is nothing to remember, and the memory stays what it was. Takes the pure step of anything
+    but float32 vectors [s], and rows [r, s] of them where there are no multipliers.
+    """
+
+    def __init__(self, optimizer: CaffeSGD | TorchSGD, overwrites: bool = True):
+        self.optimizer, self.overwrites = optimizer, overwrites
+        self._cuts: dict[tuple[int, int], VectorSplit | None] = {}
+
+    def init(self, parameters: Tensor) -> Tensor:
+        return self.optimizer.init(parameters)
+
+    def step(self, memory: Tensor, parameters: Tensor, gradients: Tensor, lr: Tensor, part: slice = ALL) -> Stepped:
+        """New parameters and the memory itself."""
+        cut = self._cut(part, parameters.shape[-1])
+        vectors = (parameters, gradients, memory)
+        if (
+            cut is None
+            or any(v.dtype != torch.float32 or v.shape != parameters.shape or not v.is_contiguous() for v in vectors)
+            or (parameters.dim() > 1 and len(cut.sizes) > 1)
+        ):
+            return self.optimizer.step(memory, parameters, gradients, lr, part)
+        new = parameters if self.overwrites else parameters.clone()
+        x, g, v = (vector.split_with_sizes(cut.sizes, -1) for vector in (new, gradients, memory))
+        rate = lr.item()
+        for group in cut.groups:
+            mine = group.pieces
+            points, grads, velocity = ([vector[i] for i in mine] for vector in (x, g, v))
+            self.advance(points, grads, velocity, rate * group.lr_scale, group.decay_scale)
+        return new, memory
+
+    def advance(
+        self, x: list[Tensor], grads: list[Tensor], memory: list[Any], rate: float, decay_scale: float
+    ) -> None:
+        """Parameters x and their memory in place, at one rate; a gradient must lie as its parameter does.
+
+        The kernel's velocity is mu v + (1 - dampening) g: with 1 - dampening the rate, it is Caffe's.
+        """
+        rule = self.optimizer
+        inside = isinstance(rule, CaffeSGD) and rule.momentum > 0
+        # torch.optim's function around it sorts tensors by device anew each time, a third of a small network's step.
+        torch._fused_sgd_(
+            x,
+            grads,
+            memory if rule.momentum else [],
+            momentum=rule.momentum,
+            weight_decay=rule.decay * decay_scale,
+            lr=1.0 if inside else rate,
+            dampening=1.0 - rate if inside else 0.0,
+            nesterov=False,
+            maximize=False,
+            is_first_step=False,
+        )
+
+    def _cut(self, part: slice, length: int) -> VectorSplit | None:
+        """How [length] parameters fall into pieces of equal multipliers; None where they are too many."""
+        key = part.start or 0, length
+        if key not in self._cuts:
+            self._cuts[key] = cut(self.optimizer, *key)
+        return self._cuts[key]
+
+
+def cut(rule: CaffeSGD | TorchSGD, start: int, length: int) -> VectorSplit | None:
+    """Pieces of the parameters from ``start`` on whose multipliers are alike, and which of them share theirs."""
+    if rule.lr_scale is None and rule.decay_scale is None:
+        return VectorSplit([length], (EqualMultipliers(1.0, 1.0, (0,)),))
+    here = slice(start, start + length)
+    given = [None if scale is None else scale[here] for scale in (rule.lr_scale, rule.decay_scale)]
+    scales = torch.stack([torch.ones(length) if scale is None else scale for scale in given])
+    values, counts = scales.unique_consecutive(dim=1, return_counts=True)
+    if len(counts) > MOST_PIECES:
+        return None
+    return VectorSplit(counts.tolist(), alike([(rate, decay) for rate, decay in values.T.tolist()]))
+
+
+def alike(multipliers: Sequence[tuple[float, float]]) -> tuple[EqualMultipliers, ...]:
+    """The places of equal multipliers of rate and decay, in the order of their first."""
+    members: dict[tuple[float, float], list[int]] = {}
+    for place, pair in enumerate(multipliers):
+        members.setdefault(pair, []).append(place)
+    return tuple(EqualMultipliers(*pair, tuple(places)) for pair, places in members.items())
+
+
+def in_place(algorithm: Algorithm[Any], device: torch.device) -> Algorithm[Any]:
+    """The algorithm with a solver that overwrites what it no longer reads, where there is one here."""
+    optimizer = algorithm.optimizer
+    if algorithm.keeps_memory or not isinstance(optimizer, CaffeSGD | TorchSGD) or device.type != "cpu":
+        return algorithm
+    return replace(algorithm, optimizer=InPlace(optimizer, overwrites=not algorithm.keeps_parameters))
+
+
+class OneWorker:
+    """An update of one worker of plain SGD in place. Its state is ``x`` [d] and the solver's ``memory`` [d]."""
+
+    def __init__(self, backend: Any, solver: InPlace):
+        self.backend, self.solver = backend, solver
+        self.flat: FlatModule = backend.flat
+
+    def __call__(
+        self, turn: Turn, points: Points, state: Any, buffers: Tensor, examples: Tensor, lr: Tensor
+    ) -> tuple[Any, Tensor, dict[str, Tensor]]:
+        """The state itself, overwritten; the loss is the one before the update."""
+        batch = self.backend.problem.fetch(examples[0])
+        loss, after = self.advance(state.x, state.memory, buffers, batch, lr.item())
+        return state, after, {"loss": loss}
+
+    def advance(
+        self, x: Tensor, memory: Tensor, buffers: Tensor, batch: tuple[Tensor, ...], lr: float
+    ) -> tuple[Tensor, Tensor]:
+        """Loss (0-d) and buffers [1, q]; x [d] and memory [d] hold the new values afterwards."""
+        raise NotImplementedError
+
+    def multipliers(self) -> list[tuple[float, float]]:
+        """The multipliers of rate and decay of each parameter tensor."""
+        rule = self.solver.optimizer
+        starts = [part.start for part in self.flat.segments]
+        one = torch.ones(self.flat.d)
+        rates, decays = (one if scale is None else scale for scale in (rule.lr_scale, rule.decay_scale))
+        return list(zip(rates[starts].tolist(), decays[starts].tolist(), strict=True))
+
+
+def one_worker(
+    kind: Callable[[Any, InPlace], OneWorker], backend: Any, algorithm: Algorithm[Any]
+) -> OneWorker | None:
+    """The update of a backend in place; None but for plain SGD of one worker in float32 with a solver in place."""
+    solver = algorithm.optimizer
+    if type(algorithm) is not SGD or algorithm.collective.workers > 1 or not isinstance(solver, InPlace):
+        return None
+    return kind(backend, solver) if backend.flat.x.dtype == torch.float32 else None

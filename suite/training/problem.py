@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from suite.data.augmentation import Augmentation
+from suite.data.transforms import Augmentation
 from suite.training.evaluation import score
 from suite.training.flat import FlatModule
-from suite.training.gradients.types import Batch
+from suite.training.gradients.backend import Batch
 from suite.training.numerics import AS_WRITTEN, Numerics
 
 

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from suite.data.order import padded
 from suite.data.text import Pair, load_pairs
 from suite.data.vocabulary import BEGIN, END, PAD, Vocabulary, train_vocabulary
-from suite.data.word_batches import padded
 from suite.models import build, initialise
 from suite.training.flat import FlatModule
 from suite.training.numerics import AS_WRITTEN

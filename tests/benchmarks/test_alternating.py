@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.alternating import Alternation, Side, Timer
-from benchmarks.measuring import hopeless
+from benchmarks.measuring import Alternation, Side, Timer, hopeless
 
 
 def scripted(seconds: dict[str, float]):

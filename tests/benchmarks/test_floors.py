@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from benchmarks import floors as measured
-from benchmarks.counting import FLOAT, calls, fewest, gradient
 from benchmarks.floors import COPIES, floors, seconds_of
+from benchmarks.ours import FLOAT, calls, fewest, gradient
 from benchmarks.workloads import LEARNERS, named
 from suite.models.table import counts
 from suite.report.speed import attained

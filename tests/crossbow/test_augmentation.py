@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from suite.data.augmentation import Augmentation, Augmented
 from suite.data.order import FixedCycle
-from suite.data.transforms import CropFlip
+from suite.data.transforms import Augmentation, Augmented, CropFlip
 from suite.spec import RunSpec
 from suite.training.build import assemble
 

@@ -25,7 +25,7 @@ from fabricated_frames import student
 from matplotlib.figure import Figure
 from test_crossbow_comparisons import LEVELS, PAIRS
 
-from paper_figures.crossbow import readings, server, settings, tables
+from paper_figures.crossbow import readings, server, settings
 from paper_figures.crossbow.readings import LADDER, common_target, rungs
 from suite.model_averaging.time_to_accuracy import epochs_to_accuracy
 from suite.papers.artifact import Missing
@@ -97,7 +97,7 @@ def test_a_change_of_learners_is_shown_in_milliseconds() -> None:
 
 def test_the_servers_throughput_is_the_cost_models() -> None:
     """At m = 1 and 4 it meets the printed values that it was solved from, which are marked."""
-    table = tables.modelled_table().set_index(["learners", "interval"])
+    table = readings.modelled_table().set_index(["learners", "interval"])
     assert set(table[table["calibrated"]].index) == {(m, tau) for m in (1, 4) for tau in ("1", "none")}
     speed = table["images_per_second"]
     assert (speed[1, "1"], speed[1, "none"]) == pytest.approx((15_500, 18_500))
@@ -295,9 +295,9 @@ def test_stand_ins_are_compared_at_the_highest_rung_that_every_run_reaches() -> 
 
 def test_a_drawing_aims_at_what_most_runs_of_every_group_reach() -> None:
     frame = reduced({"sma 16": [FAST, FAST, FAST], "ea-sgd 16": [FAST, SLOW, NEVER]})
-    assert tables.shown_target(frame, ["sma 16", "ea-sgd 16"], 0.88) == 0.85
+    assert readings.shown_target(frame, ["sma 16", "ea-sgd 16"], 0.88) == 0.85
     assert common_target(frame, "sma 16", "ea-sgd 16") == LADDER[0], "one run that never learned decides"
-    rows = tables.arrival_table(frame, 0.88).set_index(["method", "seed"])
+    rows = readings.arrival_table(frame, 0.88).set_index(["method", "seed"])
     assert rows.loc[("EA-SGD", 1), "epochs"] == epochs_to_accuracy(SLOW, 0.85)
     assert math.isnan(rows.loc[("EA-SGD", 2), "epochs"])
     assert (rows["learners"].unique().tolist(), rows["group"].iloc[0]) == ([16], "SMA, k = 16")

@@ -10,8 +10,7 @@ import torch
 
 from reference_impls.crossbow import SMA
 from suite.communication.collectives import Local
-from suite.model_averaging.engine import Engine
-from suite.model_averaging.learners import Learners
+from suite.model_averaging.engine import Engine, Learners
 from suite.model_averaging.task_schedule import assignment
 from suite.model_averaging.tuner import tune
 from suite.models import classifier, initialise

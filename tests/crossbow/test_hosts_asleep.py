@@ -10,8 +10,8 @@ from fabricated_frames import verdict
 
 from paper_figures.crossbow.experiments.hosts import Learners
 from paper_figures.crossbow.server import spec
-from suite.communication.asleep import Device
 from suite.communication.collectives import Local
+from suite.communication.link import Device
 
 
 def world(exchange: float, figure: str, growth: float = 1.0, task=(1.0, 1.619, 2.857)):

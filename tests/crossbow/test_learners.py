@@ -7,11 +7,10 @@ import torch
 
 from reference_impls.crossbow import SMA
 from suite.communication.collectives import Local
-from suite.model_averaging.learners import Learners
+from suite.model_averaging.engine import Learners
 from suite.model_averaging.task_schedule import Durations, assignment, schedule
-from suite.training.gradients.looped import Functional
+from suite.training.gradients.looped import Functional, Vectorised
 from suite.training.gradients.paths import backend, refusals
-from suite.training.gradients.vectorised import Vectorised
 from suite.training.optimizers import CaffeSGD
 from suite.training.problem import Classification, QuadraticProblem
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from paper_figures import crossbow
-from suite.model_averaging.learners import Learners
+from suite.model_averaging.engine import Learners
 from suite.runner import execute as execution
 from suite.runner.execute import RunnerConfig, execute
 from suite.runs.comparison import identical

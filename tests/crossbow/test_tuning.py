@@ -7,7 +7,7 @@ import random
 import pytest
 
 from suite.model_averaging.tuner import choose_path, tune
-from suite.runner.timing import alternating
+from suite.runner.autotune import alternating
 
 
 class Scripted:

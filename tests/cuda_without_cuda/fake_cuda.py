@@ -26,8 +26,7 @@ from suite.spec import RunSpec
 from suite.training.build import Setup
 from suite.training.flat import FlatModule
 from suite.training.gradients.cuda_graph import Captured
-from suite.training.gradients.looped import AutogradGradients
-from suite.training.gradients.vectorised import Vectorised
+from suite.training.gradients.looped import AutogradGradients, Vectorised
 from suite.training.loop import TrainingRun
 from suite.training.numerics import choose
 from suite.training.problem import Classification

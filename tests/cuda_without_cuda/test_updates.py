@@ -21,7 +21,7 @@ from suite.models.registry import construct
 from suite.optim.vector import Vector
 from suite.training.evaluation import CapturedTest
 from suite.training.flat import ALIGNMENT, FlatModule
-from suite.training.gradients import batching
+from suite.training.gradients import backend
 from suite.training.optimizers import Adam, CaffeSGD, TorchSGD
 
 pytestmark = pytest.mark.filterwarnings("ignore:Accessing the data pointer of FakeTensor:UserWarning")
@@ -119,12 +119,12 @@ def test_updates_wait_for_nothing_on_a_gpu_that_is_there(name, path):
 
 def wrong_device(monkeypatch):
     monkeypatch.setattr(numbers, "on_device", lambda values, device, dtype=torch.int64: torch.tensor(values))
-    monkeypatch.setattr(batching, "on_device", numbers.on_device)
+    monkeypatch.setattr(backend, "on_device", numbers.on_device)
 
 
 def from_the_host(monkeypatch):
     here = lambda values, device, dtype=torch.int64: torch.tensor(values, dtype=dtype, device=device)
-    monkeypatch.setattr(batching, "on_device", here)
+    monkeypatch.setattr(backend, "on_device", here)
 
 
 def reading(monkeypatch):

@@ -17,7 +17,7 @@ from suite.experiment import Context
 from suite.spec import RunSpec
 from suite.training.build import assemble
 from suite.training.evaluation import CapturedTest, score
-from suite.training.gradients.batching import compute_gradients
+from suite.training.gradients.backend import compute_gradients
 from suite.training.gradients.cuda_graph import (
     KEPT,
     Captured,

@@ -10,8 +10,7 @@ from engine_cases import digits
 
 from suite.experiment import Context, Experiment, OutOfTime
 from suite.runner import autotune as choices
-from suite.runner.autotune import decide, measure_training
-from suite.runner.timing import alternating, preferred, until
+from suite.runner.autotune import alternating, decide, measure_training, preferred, until
 from suite.spec import RunSpec
 from suite.training.loop import train
 from suite.training.numerics import PRECISIONS, Numerics, apply, choose, fixed

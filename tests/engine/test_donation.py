@@ -10,8 +10,7 @@ from reference_impls.inverse_law import SGD
 from reference_impls.isgd import ISGD
 from reference_impls.rudra import Softsync
 from suite.communication.collectives import Alone
-from suite.training.fused_step import MOST_PIECES, InPlace, in_place
-from suite.training.optimizers import Adam, CaffeSGD, TorchSGD
+from suite.training.optimizers import MOST_PIECES, Adam, CaffeSGD, InPlace, TorchSGD, in_place
 
 D = 100_003  # not a multiple of any vector length
 PIECES = [70_000, 3, 30_000]  # of a network with three parameters

@@ -58,7 +58,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
         made.append(sorted(turns))
         return {slot: KeyError("no gradient") for slot in turns if self.live[slot].fails == "step"}
 
-    monkeypatch.setattr("suite.training.gradients.vectorised.Vectorised.of_run", lambda problem: None)
+    monkeypatch.setattr("suite.training.gradients.looped.Vectorised.of_run", lambda problem: None)
     monkeypatch.setattr(packing.time, "perf_counter", lambda: next(clock))
     monkeypatch.setattr(Lockstep, "step", step)
     return made

@@ -35,10 +35,21 @@ def test_an_activation_is_taken_of_the_maximum_and_of_what_is_averaged(activatio
 
 
 @pytest.mark.compiler
-@pytest.mark.parametrize("activation", [nn.Tanh(), nn.ReLU()])
-def test_a_maximum_before_its_activation_has_autograds_gradient(activation: nn.Module):
-    case = of(between(activation, nn.MaxPool2d(2)))
+def test_a_maximum_before_its_activation_has_autograds_gradient():
+    """A hyperbolic tangent below a rectifier."""
+    layers = [
+        *between(nn.Tanh(), nn.MaxPool2d(2)).named_children(),
+        ("conv2", Conv2d(4, 6, 3, weight=Xavier(), bias=Constant(-0.3), padding=1)),
+        ("relu2", nn.ReLU()),
+        ("pool2", nn.MaxPool2d(2)),
+        ("flatten2", nn.Flatten()),
+        ("ip2", Linear(6 * 2 * 2, 5, weight=Xavier(), bias=Constant())),
+    ]
+    case = of(Chain([layer for layer in layers if layer[0] not in ("flatten", "ip")], (3, 10, 10), 5))
     x, rows, batch = points(case, 1), case.b0()[None], [case.fetch(torch.arange(11))]
     expected = tuple(part.clone() for part in AutogradGradients(case)(x, rows, batch))
-    assert (case.flat.module.pool(case.flat.module.conv(batch[0][0])) < 0).any()
+    module = case.flat.module
+    first = module.pool(module.conv(batch[0][0]))
+    assert (first < 0).any()
+    assert (module.pool2(module.conv2(first.tanh())) < 0).any()
     agree(expected, Native(case)(x, rows, batch), case.d)

@@ -36,7 +36,7 @@ def test_looped_runs_in_one_process_have_the_bits_of_each_alone(tmp_path):
         {"model": {"name": "tiny_bn", "channels": 1, "input_size": 28}},
         {"workers": 2, "order": {"kind": "fixed-cycle", "share": "split"}},
         {"workers": 2, "algorithm": {"name": "crossbow"}},
-        {"batch": 64, "algorithm": {"name": "isgd", "batches": "epoch", "zeta": 0.01}},
+        {"batch": 16, "algorithm": {"name": "isgd", "batches": "epoch", "zeta": 0.01}},
     ],
     ids=["sgd", "batch norm", "joined workers", "sma", "isgd"],
 )

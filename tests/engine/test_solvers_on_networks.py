@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from reference_impls.inverse_law import SGD
 from suite.communication.collectives import Alone
 from suite.training.build import make_optimizer
-from suite.training.gradients.batching import compute_gradients
+from suite.training.gradients.backend import compute_gradients
 from suite.training.gradients.looped import AutogradGradients
 from suite.training.schedules import rounds
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from suite.experiment import OutOfTime
-from suite.runner.timing import alternating, leave_if_late, preferred, until
+from suite.runner.autotune import alternating, leave_if_late, preferred, until
 
 
 def test_time_is_over_within_the_block_alone():

@@ -13,12 +13,11 @@ from suite.models import names
 from suite.models.table import counts
 from suite.runner.packing import Seats
 from suite.training.flat import FlatModule
-from suite.training.gradients.batching import GradientWork, compute_gradients, join_batches
+from suite.training.gradients.backend import GradientWork, compute_gradients, join_batches
 from suite.training.gradients.cuda_graph import Captured
-from suite.training.gradients.looped import AutogradGradients, Functional
+from suite.training.gradients.looped import AutogradGradients, Functional, Vectorised
 from suite.training.gradients.native import Native
 from suite.training.gradients.paths import backend, refusals
-from suite.training.gradients.vectorised import Vectorised
 from suite.training.numerics import Numerics
 from suite.training.problem import Classification, QuadraticProblem
 
@@ -75,8 +74,9 @@ def test_networks_that_drop_out_are_not_vectorised(name):
         backend("vectorised", problem(name))
 
 
-def test_what_is_refused_is_what_cannot_be_had():
-    """A network whose dropout keeps everything draws no masks."""
+def test_what_is_refused_is_what_cannot_be_had(monkeypatch):
+    """A network whose dropout keeps everything draws no masks. Native gradients have tests of their own."""
+    monkeypatch.setattr(Native, "refusal", lambda problem: "is not asked here")
     masked = problem("crossbow_lenet")
     assert "vectorised" in refusals(masked)
     assert backend("vectorised", without_masks(masked)).name == "vectorised"

@@ -182,7 +182,7 @@ def test_a_whole_gradient_is_as_exact_where_nothing_flips(name: str):
 @pytest.mark.compiler
 def test_a_build_says_by_itself_which_form_it_is():
     """A run that was begun by direct sums goes on by them."""
-    case = problem("caffe_cifar_quick", dtype=torch.float32)
+    case = problem("crossbow_lenet", dtype=torch.float32)
     fewest, direct = Native(case), Native(case, direct=True)
     assert fewest.library.winograd
     assert not direct.library.winograd

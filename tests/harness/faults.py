@@ -38,8 +38,7 @@ from suite.report.site import build
 from suite.runner.execute import RunnerConfig, execute
 from suite.runs import environment
 from suite.runs.archive import Archive, export, merge
-from suite.runs.comparison import identical
-from suite.runs.contest import relation
+from suite.runs.comparison import identical, relation
 from suite.runs.store import Store, StoreError, UnusableRun
 from suite.spec import RunSpec
 from suite.training import loop as training  # noqa: F401 (imported once)

@@ -37,7 +37,7 @@ import pyarrow.parquet as pq
 from suite.papers.evidence import committed
 from suite.papers.measurement import is_timed
 from suite.runs.archive import MANIFEST, Archive, Layered, export, merge, versions
-from suite.runs.contest import relation, survey
+from suite.runs.comparison import relation, survey
 from suite.runs.store import CHECKSUMS, Run, Store, StoreError, digest, seal, verified
 from suite.spec import ID_LENGTH
 

@@ -21,7 +21,7 @@ from suite.runs import archive as archive_module
 from suite.runs import files as files_module
 from suite.runs import store as store_module
 from suite.runs.archive import MANIFEST, Archive, Layered, export, merge, open_runs
-from suite.runs.contest import relation
+from suite.runs.comparison import relation
 from suite.runs.store import CHECKSUMS, DamagedRun, Outcome, Store, StoreError, encode, seal
 from suite.spec import RunSpec
 

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from suite.claims.estimate import exact
 from suite.claims.judge import Claim, Verdict, judge, not_run
-from suite.commands.check_table import table
+from suite.commands.check import table
 from suite.runner.progress import Progress
 
 ROOMY = 1000  # columns

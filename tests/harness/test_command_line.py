@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 import toy
 
-from suite.cli.errors import explain
+from suite.cli.output import explain
 
 TABLE = ("run", "toy/table1", "--profile", "smoke")
 

@@ -11,13 +11,12 @@ import pytest
 import toy
 
 from suite.claims.estimate import exact
-from suite.commands.check import held_twice, judge_selection
-from suite.commands.check_table import show
+from suite.commands.check import held_twice, judge_selection, show
 from suite.papers import measurement
 from suite.papers.grades import Rests
 from suite.papers.measurement import Measurement
 from suite.runs.archive import Archive, Layered, export
-from suite.runs.contest import implausible, relation, survey
+from suite.runs.comparison import implausible, relation, survey
 from suite.runs.store import CHECKSUMS, Outcome, Run, Store, encode, seal, verified
 from suite.spec import RunSpec
 
@@ -196,7 +195,7 @@ def test_what_does_not_fit_a_claim_is_a_red_verdict_of_that_claim_only(papers, t
 
     rests = {name: Rests(()) for name in ("seven", "share")}
     measured = Measurement({"seven": exact((7.0, 7.0)), "share": exact(1.0)}, rests=rests)
-    monkeypatch.setattr(measurement, "measure", lambda artifact, source, profile: measured)
+    monkeypatch.setattr(measurement, "measure", lambda artifact, source, profile, claimed: measured)
     found = {v.claim.id: v for v in judge_selection(["toy/table1"], "smoke", Store(tmp_path, create=True))}
     assert (found["toy/table1/seven"].verdict, found["toy/table1/seven"].red) == ("not run", True)
     assert "2 values for 1 of the paper's" in found["toy/table1/seven"].why

@@ -15,11 +15,11 @@ import toy
 from suite.experiment import Context
 from suite.papers.catalogue import experiment
 from suite.runner import status_file
+from suite.runner.autotune import alternating
 from suite.runner.cost import TRAIN
 from suite.runner.execute import RunnerConfig, execute, execute_all
 from suite.runner.packing import NOT_BEGUN
-from suite.runner.timing import alternating
-from suite.runs import source
+from suite.runs import environment
 from suite.runs import store as store_module
 from suite.runs.store import Store
 from suite.spec import RunSpec
@@ -50,7 +50,7 @@ def test_a_run_is_computed_once(around: RunnerConfig, counted):
     assert execute(spec, experiment, around).state == "present"
     assert counted() == 1
     run = Store(around.store).read(spec.id)
-    assert run.environment["code"] == source.digest()
+    assert run.environment["code"] == environment.code_digest()
     assert datetime.fromisoformat(run.environment["started"]).tzinfo is not None
     assert run.environment["execution"]["threads"] == 1
     assert {"machine", "versions", "device", "revision", "dirty"} <= set(run.environment)
@@ -247,7 +247,7 @@ def test_a_budget_that_ends_while_the_execution_is_measured_leaves_nothing_begun
 def test_other_code_does_not_continue_a_checkpoint(around: RunnerConfig, reference, monkeypatch):
     spec, expected = reference
     folder = interrupted(around, spec)
-    monkeypatch.setattr(source, "digest", lambda: "another")
+    monkeypatch.setattr(environment, "code_digest", lambda: "another")
     seen = []
     report = execute(spec, experiment, RunnerConfig(around.store, deadline=time.monotonic() + 60), seen.append)
     assert report.state == "stored"

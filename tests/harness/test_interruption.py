@@ -17,7 +17,7 @@ import typer
 
 from reference_impls.contract import Turn
 from suite import interruption
-from suite.cli import errors
+from suite.cli import output
 from suite.papers.catalogue import experiment
 from suite.runner import status_file, workers
 from suite.runner.execute import RunnerConfig, execute
@@ -230,7 +230,7 @@ def test_who_looks_for_himself_and_does_not_is_stopped_in_the_end(monkeypatch: p
 
 
 def test_ctrl_c_where_no_run_is_under_way_is_said_in_a_sentence(capsys: pytest.CaptureFixture[str]):
-    assert errors.explain(typer.Abort()) == 130
+    assert output.explain(typer.Abort()) == 130
     assert capsys.readouterr().err.strip() == str(interruption.Interrupted(signal.SIGINT))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from suite.papers.catalogue import paper
-from suite.papers.verdicts import verdicts
+from suite.papers.measurement import verdicts
 from suite.runs.archive import Layered
 
 

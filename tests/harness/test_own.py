@@ -20,7 +20,7 @@ from suite.data.catalogue import DATASETS, DataError
 from suite.data.images import _of_ones_own
 from suite.models.registry import CLASSIFIERS
 from suite.own import figure
-from suite.own.data import arrays
+from suite.own.experiment import arrays
 from suite.papers import catalogue
 from suite.papers.catalogue import select
 from suite.papers.evidence import of_user

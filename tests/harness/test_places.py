@@ -12,7 +12,7 @@ from suite.claims.judge import BOARD
 from suite.papers import catalogue
 from suite.papers.catalogue import Place, entries, homes, moved, paper
 from suite.papers.register import read
-from suite.report.findings import every_id
+from suite.report.readme import every_id
 
 KINDS = ("claim", "row", "test", "contradiction", "figure")
 PLACES = catalogue.places()

@@ -13,12 +13,12 @@ from toy import specs
 
 from suite.claims.judge import Claim
 from suite.commands.refresh import kept
-from suite.commands.register import register as record
+from suite.commands.refresh import record_rules as record
 from suite.papers import register
 from suite.papers.catalogue import PAPERS, Registered, SelectorError, entries, paper, published
+from suite.papers.measurement import verdicts
 from suite.papers.register import RegisterError, read, rule_of, standing
-from suite.papers.verdicts import verdicts
-from suite.report import snapshot
+from suite.report import data
 from suite.runs.store import Outcome, Store, encode
 
 LIVE = register.read
@@ -255,14 +255,14 @@ def test_a_moved_number_is_kept_until_the_register_gives_a_reason(
 ) -> None:
     at("2026-01-01")
     store = run(home, "2026-02-01T00:00:00+00:00")
-    now = snapshot.rows([verdict(store)])
+    now = data.rows([verdict(store)])
     old = [now[0] | {"ours": "0.5", "low": "0.5", "high": "0.5", "verdict": "reproduced"}]
-    path = home / snapshot.FILE
-    path.write_text(snapshot.written(old))
-    text, owed = kept(path, snapshot.written(now), home)
-    assert snapshot.read(text) == old
+    path = home / data.FILE
+    path.write_text(data.written(old))
+    text, owed = kept(path, data.written(now), home)
+    assert data.read(text) == old
     assert len(owed) == 1
-    monkeypatch.setattr("suite.commands.register.readme.judged_of", lambda names, source: [verdict(store)])
+    monkeypatch.setattr("suite.commands.refresh.readme.judged_of", lambda names, source: [verdict(store)])
     record("a sum was a mean", ["toy"])
-    assert kept(path, snapshot.written(now), home) == (snapshot.written(now), [])
+    assert kept(path, data.written(now), home) == (data.written(now), [])
     assert verdict(store).exploratory.verdict == now[0]["verdict"]

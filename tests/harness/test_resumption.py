@@ -16,8 +16,8 @@ from suite.runner.cost import TRAIN
 from suite.runner.execute import RunnerConfig, execute_pack
 from suite.runner.packing import Pack
 from suite.runner.resumption import with_build
-from suite.runs import source
-from suite.runs.contest import relation
+from suite.runs import environment
+from suite.runs.comparison import relation
 from suite.runs.store import Outcome, Run, Store, encode
 from suite.spec import RunSpec
 from suite.training import checkpoint_file
@@ -73,7 +73,7 @@ def test_the_same_code_goes_on_without_a_word(cut: Path, whole: str):
 def test_other_code_begins_anew_and_says_what_it_threw_away(cut: Path, whole: str, monkeypatch):
     found = checkpoint_file.read(folder_of(cut))
     assert found is not None
-    monkeypatch.setattr(source, "digest", lambda: "another")
+    monkeypatch.setattr(environment, "code_digest", lambda: "another")
     (report,) = compute(cut)
     assert (report.state, result(cut)) == ("stored", whole)
     assert "it was begun by other code" in report.why

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from suite.runs import source
+from suite.runs import environment
 
 
 @pytest.fixture
@@ -14,10 +14,10 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("suite/training/loop.py", "suite/training/native.h", "suite/report/page.py", "suite/report/page.j2"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("before")
-    monkeypatch.setattr(source, "PACKAGES", {"suite": tmp_path})
-    source._digest.cache_clear()
+    monkeypatch.setattr(environment, "CODE_PACKAGES", {"suite": tmp_path})
+    environment._code_digest.cache_clear()
     yield tmp_path
-    source._digest.cache_clear()
+    environment._code_digest.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -25,18 +25,18 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [("suite/training/loop.py", True), ("suite/training/native.h", True), ("suite/report/page.py", False)],
 )
 def test_an_edit_moves_the_digest_where_runs_pass(tree: Path, name: str, moves: bool) -> None:
-    before = source.digest()
+    before = environment.code_digest()
     (tree / name).write_text("after")
-    source._digest.cache_clear()
-    assert (source.digest() != before) is moves
+    environment._code_digest.cache_clear()
+    assert (environment.code_digest() != before) is moves
 
 
 def test_a_new_package_and_a_moved_file_count(tree: Path) -> None:
-    before = source.digest()
+    before = environment.code_digest()
     (tree / "suite/training/loop.py").rename(tree / "suite/training/other.py")
-    source._digest.cache_clear()
-    moved = source.digest()
+    environment._code_digest.cache_clear()
+    moved = environment.code_digest()
     (tree / "own").mkdir()
     (tree / "own/paper.py").write_text("x")
-    source.include("own", tree)
-    assert len({before, moved, source.digest()}) == 3
+    environment.include_package("own", tree)
+    assert len({before, moved, environment.code_digest()}) == 3

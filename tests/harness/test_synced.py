@@ -15,7 +15,7 @@ from suite.papers.catalogue import experiment
 from suite.report.drawing import write
 from suite.runner.execute import RunnerConfig, execute
 from suite.runs.archive import Archive, export, merge
-from suite.runs.contest import relation
+from suite.runs.comparison import relation
 from suite.runs.files import write_whole
 from suite.runs.store import Store
 from suite.training import checkpoint, machine_code

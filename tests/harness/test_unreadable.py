@@ -16,12 +16,12 @@ from faults_of_reading import PASSING, failing
 
 from suite.experiment import Context
 from suite.papers.catalogue import experiment, paper
-from suite.papers.verdicts import verdicts
+from suite.papers.measurement import verdicts
 from suite.report.drawing import draw_selection
 from suite.runner.cost import TRAIN
 from suite.runner.execute import RunnerConfig, execute
 from suite.runs.archive import Archive, export, merge
-from suite.runs.contest import relation
+from suite.runs.comparison import relation
 from suite.runs.store import Store, UnreadableRun
 from suite.spec import RunSpec
 from suite.training import checkpoint_file

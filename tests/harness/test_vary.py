@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -12,13 +11,12 @@ import pytest
 import toy
 from matplotlib.figure import Figure
 
-from suite.commands.vary import vary_artifact
+from suite.commands.vary import UndrawableError, draw_side_by_side, drawn_table, vary_artifact
 from suite.own.variation import VariationError, parse, variations, written
 from suite.papers import catalogue
 from suite.papers.artifact import Artifact, Evidence
 from suite.papers.catalogue import paper
 from suite.papers.panel import Panel
-from suite.report.overlay import Comparison, UndrawableError
 from suite.spec import RunSpec, thaw
 
 FIG5A = paper("isgd").artifact("isgd/fig5a").runs("smoke")
@@ -64,57 +62,28 @@ def test_what_cannot_be_changed_is_refused_with_what_can(asked: str, sentence: s
         variations(FIG5A, parse([asked]))
 
 
-def drawn(settings: dict, draw) -> Comparison:
-    """The comparison of a run at value 1 with others, drawn by ``draw``."""
+def drawn(settings: list[float], draw) -> tuple[Figure, pd.DataFrame]:
+    """A run at value 1 drawn by ``draw`` beside others, and the table of what is drawn."""
     specs = {"unchanged": RunSpec("toy/run", {"value": 1.0})}
     specs |= {f"value = {value:g}": RunSpec("toy/run", {"value": value}) for value in settings}
     artifact = Artifact("toy/fig", "", draw=lambda evidence, figure: draw(evidence, figure.subplots()))
-    return Comparison(artifact, {label: Evidence({}, {"runs": (spec,)}, "smoke") for label, spec in specs.items()})
+    evidence = {label: Evidence({}, {"runs": (spec,)}, "smoke") for label, spec in specs.items()}
+    figure = Figure()
+    draw_side_by_side(artifact, evidence, figure)
+    return figure, drawn_table(artifact, evidence, figure, {"value = 5": {"value": 5.0}})
 
 
 def value(evidence: Evidence) -> float:
     return float(evidence.groups["runs"][0].settings["value"])
 
 
-def test_lines_are_laid_over_each_other_with_the_setting_in_the_legend():
-    def draw(evidence, axes):
-        axes.plot([0, 1], [0, 1], label="SGD")
-        axes.plot([0, 1], [0, value(evidence)], label="ISGD")
-
-    comparison, figure = drawn([2.0, 3.0, 2.0], draw), Figure()
-    comparison.fill(figure)
-    (axes,) = figure.axes
-    assert [line.get_ydata()[1] for line in axes.lines] == [1, 1, 2, 3]
-    assert len({line.get_color() for line in axes.lines}) == 4
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["ISGD, value = 2", "ISGD, value = 3"]
-    assert axes.get_ylim()[1] > 3
-    table = comparison.table({"value = 2": {"value": 2.0}})
-    assert table[table["setting"] == "value = 2"]["value"].tolist() == [2.0] * 4
-
-
-def test_what_cannot_be_seen_is_named_and_more_lines_than_colours_stand_side_by_side():
-    def draw(evidence, axes, methods=2):
-        for number in range(methods):
-            axes.plot([0, 1], [number, number * value(evidence)], label=str(number))
-
-    figure = Figure()
-    drawn([1.0, 2.0], draw).fill(figure)
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["1, value = 2", "value = 1: as unchanged"]
-    crowded = drawn([2.0], partial(draw, methods=5))
-    crowded.fill(figure := Figure(figsize=crowded.size))
-    assert [part.get_suptitle() for part in figure.subfigs] == ["unchanged", "value = 2"]
-
-
-def test_bars_stand_side_by_side_on_common_axes():
-    def draw(evidence, axes):
-        axes.bar([0, 1], [1, value(evidence)])
-
-    comparison, figure = drawn([5.0], draw), Figure()
-    comparison.fill(figure)
-    left, right = figure.axes
-    assert [patch.get_height() for patch in right.patches] == [1, 5]
-    assert left.get_ylim() == right.get_ylim()
-    assert [part.get_suptitle() for part in figure.subfigs] == ["unchanged", "value = 5"]
+def test_drawings_stand_side_by_side_on_common_axes():
+    figure, table = drawn([5.0, 3.0], lambda evidence, axes: axes.bar([0, 1], [1, value(evidence)]))
+    panels = figure.axes
+    assert [[patch.get_height() for patch in axes.patches] for axes in panels] == [[1, 1], [1, 5], [1, 3]]
+    assert len({axes.get_ylim() for axes in panels}) == 1
+    assert [part.get_suptitle() for part in figure.subfigs[:3]] == ["unchanged", "value = 5", "value = 3"]
+    assert table[table["setting"] == "value = 5"]["value"].tolist() == [5.0] * 2
 
 
 def test_a_drawing_that_fails_on_a_setting_is_named_with_it():
@@ -122,7 +91,7 @@ def test_a_drawing_that_fails_on_a_setting_is_named_with_it():
         {1.0: "one"}[value(evidence)]
 
     with pytest.raises(UndrawableError, match=r"toy/fig does not take runs with value = 2 \(KeyError: 2.0\)"):
-        drawn([2.0], draw).fill(Figure())
+        drawn([2.0], draw)
 
 
 def test_the_command_computes_what_is_not_there_and_writes_figure_and_table(papers, tmp_path: Path, capsys):

@@ -17,7 +17,7 @@ from paper_figures.inverse_law import collapse
 from paper_figures.inverse_law.collapse import PANEL, Point, share_foretold
 from paper_figures.inverse_law.joint import NETWORKS, Prediction, collapse_runs, fitted, known_runs, predictions
 from paper_figures.inverse_law.settings import LIMIT, curve_runs
-from suite.batch_size.joint import JointLaw
+from suite.batch_size.joint_choice import JointLaw
 from suite.batch_size.law import Updates
 from suite.papers.artifact import Evidence, Missing
 from suite.papers.catalogue import entries

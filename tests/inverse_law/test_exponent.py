@@ -8,13 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from paper_figures.inverse_law.exponents import (
-    ALTERNATIVES,
-    joint_exponent,
-    lack_of_fit_power,
-    power,
-)
-from paper_figures.inverse_law.law import TOLERANCE
+from paper_figures.inverse_law.law import ALTERNATIVES, TOLERANCE, joint_exponent, lack_of_fit_power, power
 from suite.batch_size.law import Updates, fit_inverse_law
 from suite.claims.intervals import Interval
 from suite.papers.catalogue import entries

@@ -13,8 +13,7 @@ from torch.nn import functional as F
 
 from paper_figures.inverse_law.law import crossings, searches
 from paper_figures.inverse_law.settings import BY_NAME, curve_specs
-from suite.batch_size.joint import JointLaw, fit_joint_law
-from suite.batch_size.joint_choice import choose_batch_and_rate, choose_jointly
+from suite.batch_size.joint_choice import JointLaw, choose_batch_and_rate, choose_jointly, fit_joint_law
 from suite.batch_size.law import FitError, Updates
 from suite.papers.artifact import Evidence
 from suite.papers.evidence import committed

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from suite.batch_size.knee import Knee, fit_knee, time_updates
+from suite.batch_size.chosen import Knee, fit_knee, time_updates
 
 
 def test_below_the_knee_an_update_costs_what_one_at_the_knee_does():

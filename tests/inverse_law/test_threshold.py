@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from suite.batch_size.threshold import Monitor, Search, drive, next_test
+from suite.batch_size.trainer import Monitor, Search, drive, next_test
 from suite.training.loss_reading import read_loss
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from paper_figures.isgd import settings
-from paper_figures.isgd.experiments.parallel import TreeOfProcesses
+from paper_figures.isgd.experiments.times import TreeOfProcesses
 from suite.communication.group import Group
 from suite.communication.launch import spawn
 from suite.papers.catalogue import paper
@@ -36,11 +36,8 @@ def updates(workers: int, store: Path) -> dict[str, np.ndarray]:
     return {name: table[name].to_numpy() for name in table}
 
 
-@pytest.mark.parametrize("workers", [2, 4])
-def test_decisions_agree_until_rounding_turns_one(
-    workers: int, tmp_path: Path, record_property: pytest.RecordProperty
-) -> None:
-    alone, together = updates(1, tmp_path / "alone"), updates(workers, tmp_path / "together")
+def test_decisions_agree_until_rounding_turns_one(tmp_path: Path, record_property: pytest.RecordProperty) -> None:
+    alone, together = updates(1, tmp_path / "alone"), updates(4, tmp_path / "together")
     assert alone["chasing"].sum() > 5, "nothing is decided in this run"
     differing = (alone["chasing"] != together["chasing"]).nonzero()[0]
     first = int(differing[0]) if len(differing) else len(alone["chasing"])

@@ -27,6 +27,18 @@ def test_pairs_so_far_are_those_of_which_both_runs_are_stored() -> None:
     assert measured("isgd/fig5b/so-far", frame).values == pytest.approx((2, 1, 75, 73.5, 0.5))
 
 
+def test_the_end_of_caffes_schedule_decides() -> None:
+    def run(last: float) -> dict[str, Any]:
+        return {"tables": {"evaluations": {"update": [0, 1, 2], "test_error": [0.9, 0.2, 1 - last / 100]}}}
+
+    known = {"caffe": [run(75.2), run(75.3), run(75.5)]}
+    assert measured("isgd/fig5b/caffe-schedule", frame_of(known)).spans == (
+        pytest.approx(student([75.2, 75.3, 75.5])),
+    )
+    assert verdict("isgd/fig5b/caffe-schedule", frame_of(known)) == "reproduced"
+    assert verdict("isgd/fig5b/caffe-schedule", frame_of({"caffe": [run(72), run(72.1), run(72.2)]})) != "reproduced"
+
+
 # ---------------------------------------------------------------- Fig. 2 and Algorithm 2
 
 

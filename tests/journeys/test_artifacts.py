@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 import walk
 
-from suite.papers import catalogue, verdicts
+from suite.papers import catalogue, measurement
 from suite.papers.artifact import Artifact
 from suite.papers.catalogue import PAPERS, paper, published
 from suite.papers.evidence import committed
@@ -140,7 +140,7 @@ def in_measuring(artifact: Artifact, patch: pytest.MonkeyPatch) -> Artifact:
 
 
 def in_grading(artifact: Artifact, patch: pytest.MonkeyPatch) -> Artifact:
-    patch.setattr(verdicts, "grade", broken)
+    patch.setattr(measurement, "grade", broken)
     return artifact
 
 

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from fabricated_frames import frame_of
 
-from paper_figures.matex_agd.costs import ALEXNET, CASES, DELAYED, GOOGLENET, SHARED
-from paper_figures.matex_agd.exchanges import LAYER_WISE, METHODS, SPEEDS
+from paper_figures.matex_agd.exchanges import ALEXNET, CASES, DELAYED, GOOGLENET, LAYER_WISE, METHODS, SHARED, SPEEDS
 from paper_figures.matex_agd.settings import CHECKPOINTS
 from paper_figures.matex_agd.table1 import ROWS, printed_table
 from suite.papers.panel import Frame

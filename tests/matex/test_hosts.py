@@ -10,8 +10,8 @@ import torch
 
 from paper_figures.matex_agd import exchanges, settings
 from paper_figures.matex_agd.exchanges import ASLEEP, asleep
-from paper_figures.matex_agd.experiments import compute, link, sleeping
-from suite.communication import asleep as device_asleep
+from paper_figures.matex_agd.experiments import compute, link
+from suite.communication import link as device_asleep
 from suite.communication.link import PAYLOAD
 from suite.cost_models.overlap import AllReduce, LayerTimes, NetworkTimes
 from suite.experiment import Context
@@ -86,7 +86,7 @@ def test_both_networks_are_timed_in_turns_after_one_to_warm_up(tmp_path, monkeyp
 
 
 def test_the_sleeping_network_takes_its_time_and_no_less():
-    module = sleeping.SleepingNetwork(NetworkTimes(asleep(ASLEEP)))
+    module = link.SleepingNetwork(NetworkTimes(asleep(ASLEEP)))
     began = time.perf_counter()
     module(torch.rand(1)).sum().backward()
     assert time.perf_counter() - began >= 3 * sum(seconds for _, seconds in ASLEEP)

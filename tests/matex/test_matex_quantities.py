@@ -12,10 +12,9 @@ from fabricated_frames import frame_of, student
 from matex_worlds import PRINTED, evaluations, gap, hosts, layers, link, panels, rates, seconds, table1, three_seeds
 from matplotlib.figure import Figure
 
-from paper_figures.matex_agd import costs, exchanges, fig1
+from paper_figures.matex_agd import exchanges, fig1
 from paper_figures.matex_agd import table1 as of_table1
-from paper_figures.matex_agd.costs import ALEXNET, CASES, DELAYED, GOOGLENET, SHARED
-from paper_figures.matex_agd.exchanges import LAYER_WISE, SPEEDS
+from paper_figures.matex_agd.exchanges import ALEXNET, CASES, DELAYED, GOOGLENET, LAYER_WISE, SHARED, SPEEDS
 from paper_figures.matex_agd.fig1 import TRAINED
 from paper_figures.matex_agd.settings import LABELS
 from paper_figures.matex_agd.table1 import BATCHES, ROWS
@@ -263,7 +262,7 @@ def test_the_last_doubling_of_the_nodes_gains_least() -> None:
 
 def test_a_speed_up_of_as_much_as_is_printed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """At the centre alone: the ranges of the constants leave no interval as narrow as the printed digit."""
-    monkeypatch.setattr(costs, "settings_of", lambda machine: (machine.centre(),))
+    monkeypatch.setattr(exchanges, "settings_of", lambda machine: (machine.centre(),))
     centre = CASES["d"][1].centre()
     compute = (centre.call + 14 * centre.alpha) / 0.7  # of a layer whose sum takes 0.7 times as long on 8 devices
     flops = compute * centre.flops * 8 / 2 / 32

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from paper_figures.matex_agd.costs import GOOGLENET
+from paper_figures.matex_agd.exchanges import GOOGLENET
 from paper_figures.matex_agd.settings import EFFECTIVE_BATCH
 from paper_figures.matex_agd.table1 import printed_table
 from suite.cost_models.machines import DGX1

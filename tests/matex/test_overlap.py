@@ -5,8 +5,16 @@ from __future__ import annotations
 import pytest
 from fabricated_frames import frame_of
 
-from paper_figures.matex_agd.costs import ALEXNET, CASES, DELAYED, GOOGLENET, SHARED, layer_costs, relative
-from paper_figures.matex_agd.exchanges import LAYER_WISE
+from paper_figures.matex_agd.exchanges import (
+    ALEXNET,
+    CASES,
+    DELAYED,
+    GOOGLENET,
+    LAYER_WISE,
+    SHARED,
+    layer_costs,
+    relative,
+)
 from paper_figures.matex_agd.experiments import layers
 from paper_figures.matex_agd.settings import EFFECTIVE_BATCH
 from suite.cost_models.machines import DGX1, SANDY_BRIDGE, LayerCost, Setting, network

@@ -16,7 +16,7 @@ from suite.communication.collectives import Alone, CompletedSum, CountingCollect
 from suite.communication.launch import spawn
 from suite.optim import DelayedSGD
 from suite.optim.vector import Vector
-from suite.training.buckets import buckets
+from suite.training.schedules import buckets
 
 
 @pytest.mark.parametrize("limit", [100, 1600, 10**6])

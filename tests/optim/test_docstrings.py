@@ -11,8 +11,7 @@ from collections.abc import Callable
 import pytest
 
 import suite.optim
-from suite.batch_size.chosen import choose
-from suite.batch_size.knee import fit_knee
+from suite.batch_size.chosen import choose, fit_knee
 from suite.batch_size.law import fit_inverse_law
 from suite.optim.parameter_server import Remote
 

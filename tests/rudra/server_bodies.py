@@ -18,8 +18,7 @@ from reference_impls import rudra_protocol
 from suite.communication.group import Group, WorkerLost
 from suite.parameter_server import processes, tree_processes
 from suite.parameter_server.processes import Served
-from suite.parameter_server.statistics import Observed
-from suite.parameter_server.tree_messages import TrainingJob
+from suite.parameter_server.tree_messages import Observed, TrainingJob
 from suite.training.optimizers import CaffeSGD
 
 DIMENSIONS, EXAMPLES, BATCH, RATE, MOMENTUM = 9, 90, 3, 0.05, 0.9

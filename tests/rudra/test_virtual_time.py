@@ -16,8 +16,8 @@ from suite.clock import Link
 from suite.parameter_server.flat import Base, Messages, Port, TimeLedger
 from suite.parameter_server.placement import learner_seconds, placement, simulation
 from suite.parameter_server.protocol import GammaDurations, Staleness
+from suite.parameter_server.training import GradientJob, jobs_of
 from suite.parameter_server.tree import Adv, AdvStar
-from suite.parameter_server.waves import GradientJob, jobs_of
 
 PUSH, ASK, COPY = 4.0, 1.004, 0.25  # seconds of a push or a pull, of an inquiry, and between two processes
 

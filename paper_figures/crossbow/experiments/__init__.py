@@ -53,50 +53,32 @@ def stepping_memory(spec: RunSpec) -> int:
     return 350_000_000 + 9 * images * counts(spec.settings["model"]).activations_per_example
 
 
+def body(place: str) -> lazily:
+    """The function at "module:name" of this package."""
+    return lazily(f"{__name__}.{place}")
+
+
 EXPERIMENTS = {
-    "crossbow/algebra": Experiment(
-        lazily("paper_figures.crossbow.experiments.algebra:algebra"), lambda spec: 3.0, clock="none"
-    ),
-    "crossbow/tasks": Experiment(
-        lazily("paper_figures.crossbow.experiments.tasks:tasks"), lambda spec: 1.0, timed=True, clock="virtual"
-    ),
-    "crossbow/tuner": Experiment(
-        lazily("paper_figures.crossbow.experiments.tuner:tuner"), lambda spec: 0.3, clock="none"
-    ),
-    "crossbow/sizes": Experiment(
-        lazily("paper_figures.crossbow.experiments.sizes:sizes"), lambda spec: 1.0, clock="none", arithmetic=True
-    ),
-    "crossbow/throughput": Experiment(
-        lazily("paper_figures.crossbow.experiments.throughput:throughput"),
-        timing_seconds,
-        timed=True,
-    ),
-    "crossbow/engine": Experiment(
-        lazily("paper_figures.crossbow.experiments.engine:engine"), engine_seconds, timed=True
-    ),
+    "crossbow/algebra": Experiment(body("algebra:algebra"), lambda spec: 3.0, clock="none"),
+    "crossbow/tasks": Experiment(body("engine:tasks"), lambda spec: 1.0, timed=True, clock="virtual"),
+    "crossbow/tuner": Experiment(body("throughput:tuner"), lambda spec: 0.3, clock="none"),
+    "crossbow/sizes": Experiment(body("sizes:sizes"), lambda spec: 1.0, clock="none", arithmetic=True),
+    "crossbow/throughput": Experiment(body("throughput:throughput"), timing_seconds, timed=True),
+    "crossbow/engine": Experiment(body("engine:engine"), engine_seconds, timed=True),
     "crossbow/engine-asleep": Experiment(
-        lazily("paper_figures.crossbow.experiments.engine:asleep"),
+        body("engine:asleep"),
         lambda spec: 12.0 * spec.settings["seconds"] * spec.settings["turns"] * spec.settings["repeats"],
         timed=True,
         clock="asleep",
     ),
     "crossbow/hosts": Experiment(
-        lazily("paper_figures.crossbow.experiments.hosts:hosts"),
-        hosts_seconds,
-        memory=lambda spec: 2_500_000_000,
-        timed=True,
-        clock="asleep",
+        body("hosts:hosts"), hosts_seconds, memory=lambda spec: 2_500_000_000, timed=True, clock="asleep"
     ),
-    "crossbow/memory": Experiment(
-        lazily("paper_figures.crossbow.experiments.throughput:memory"),
-        stepping_seconds,
-        memory=stepping_memory,
-        clock="none",
-    ),
+    "crossbow/memory": Experiment(body("throughput:memory"), stepping_seconds, memory=stepping_memory, clock="none"),
     "crossbow/followed": Experiment(
-        lazily("paper_figures.crossbow.experiments.followed:followed"),
+        body("followed:followed"),
         training_seconds,
         lambda spec: (spec.settings["data"]["name"],),
-        measure=lazily("paper_figures.crossbow.experiments.followed:choose_path"),
+        measure=body("followed:choose_path"),
     ),
 }

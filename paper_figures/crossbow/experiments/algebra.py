@@ -16,7 +16,7 @@ from reference_impls.crossbow import SMA
 from suite.communication.collectives import CompletedSum, Local, check_rows
 from suite.data.order import Shuffled
 from suite.experiment import Context
-from suite.model_averaging.learners import Learners
+from suite.model_averaging.engine import Learners
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
 from suite.training.gradients.looped import Functional
@@ -148,7 +148,7 @@ def limits() -> Found:
 
 
 def replicas_and_centre(made: Any, start: Tensor, run_seed: int) -> Found:
-    """Batches and distances of a run through :class:`suite.model_averaging.learners.Learners`."""
+    """Batches and distances of a run through :class:`suite.model_averaging.engine.Learners`."""
     k = 4
     order = Shuffled(EXAMPLES, BATCH, seed(run_seed, "order"))
     read: list[Tensor] = []

@@ -14,7 +14,7 @@ from torch import Tensor
 from reference_impls.crossbow import SMA
 from suite.communication.collectives import Local
 from suite.experiment import Context, OutOfTime
-from suite.model_averaging.learners import Learners
+from suite.model_averaging.engine import Learners
 from suite.runner.autotune import measure_training
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed

@@ -17,10 +17,10 @@ from torch import Tensor
 
 from reference_impls.contract import Collective, Pending
 from suite.communication import link as netlab
-from suite.communication.asleep import Device
 from suite.communication.collectives import Processes
 from suite.communication.group import Group
 from suite.communication.launch import spawn
+from suite.communication.link import Device
 from suite.experiment import Context
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, thaw

@@ -1,4 +1,7 @@
-"""The experiments that measure: throughput of several learners on one device, and what each costs in memory."""
+"""The experiments that measure: throughput of several learners on one device, and what each costs in memory.
+
+The experiment ``crossbow/tuner``: Algorithm 2 and the settling rule, walked on scripted throughputs.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +22,13 @@ from torch import Tensor
 from torch.profiler import ProfilerActivity
 
 from reference_impls.crossbow import SMA
+from reference_impls.crossbow_tuner import Literal, Settling, literal, settling
 from suite.communication.collectives import Local
 from suite.experiment import Context
-from suite.model_averaging.learners import Learners
+from suite.model_averaging.engine import Learners
 from suite.model_averaging.tuner import choose_path, tune
 from suite.models import classifier, initialise
-from suite.runner.timing import alternating, preferred
+from suite.runner.autotune import alternating, preferred
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
 from suite.training.flat import FlatModule
@@ -220,3 +224,25 @@ def _peak(make: Callable[[], Bench]) -> int:
         events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
     changes = sorted((event for event in events if event.get("name") == "[memory]"), key=lambda event: event["ts"])
     return max(itertools.accumulate(event["args"]["Bytes"] for event in changes))
+
+
+def tuner(spec: RunSpec, context: Context) -> Outcome:
+    """Learners after each reading of throughputs with one peak, by both rules."""
+    lines: list[dict[str, Any]] = []
+    for peak in range(1, 9):
+        curve = _curve(peak)
+        state = Literal()
+        for reading in range(60):
+            state = literal(state, curve(state.learners), threshold=0.02 * curve(1))
+            lines.append({"rule": "Algorithm 2", "peak": peak, "reading": reading, "learners": state.learners})
+        settled, reading = Settling(), 0
+        while not settled.holding:
+            settled = settling(settled, curve(settled.learners))
+            lines.append({"rule": "settling", "peak": peak, "reading": reading, "learners": settled.learners})
+            reading += 1
+    return Outcome("finished", {}, {"walks": pd.DataFrame(lines)})
+
+
+def _curve(peak: int) -> Callable[[int], float]:
+    """Throughput in proportion to the learners up to the peak, 3% less for each learner beyond; 0 for none."""
+    return lambda learners: 1000 * min(learners, peak) * 0.97 ** max(0, learners - peak)

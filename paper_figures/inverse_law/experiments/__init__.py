@@ -116,26 +116,23 @@ def translate_data(spec: RunSpec) -> tuple[str, ...]:
     return (spec.settings["corpus"], *([tested] if tested else []))
 
 
+def body(place: str) -> lazily:
+    """The function at "module:name" of this package."""
+    return lazily(f"{__name__}.{place}")
+
+
 EXPERIMENTS = {
     "inverse_law/sweep": Experiment(
-        lazily("paper_figures.inverse_law.experiments.sweep:sweep"),
+        body("sweep:sweep"),
         sweep_seconds,
         sweep_data,
         lambda spec: 700_000_000,
         sweep_pack,
-        lazily("paper_figures.inverse_law.experiments.sweep:sweep_together"),
+        body("sweep:sweep_together"),
         TRAIN.measure,
     ),
-    "inverse_law/noise": Experiment(
-        lazily("paper_figures.inverse_law.experiments.noise:gradient_noise"), lambda spec: 3.0, clock="none"
-    ),
-    "inverse_law/phrases": Experiment(
-        lazily("paper_figures.inverse_law.experiments.translate:phrases"), phrases_seconds, translate_data
-    ),
-    "inverse_law/translate": Experiment(
-        lazily("paper_figures.inverse_law.experiments.translate:search"), translate_seconds, translate_data
-    ),
-    "inverse_law/loop": Experiment(
-        lazily("paper_figures.inverse_law.experiments.loop:loop"), lambda spec: 25.0, timed=True
-    ),
+    "inverse_law/noise": Experiment(body("sweep:gradient_noise"), lambda spec: 3.0, clock="none"),
+    "inverse_law/phrases": Experiment(body("translate:phrases"), phrases_seconds, translate_data),
+    "inverse_law/translate": Experiment(body("translate:search"), translate_seconds, translate_data),
+    "inverse_law/loop": Experiment(body("loop:loop"), lambda spec: 25.0, timed=True),
 }

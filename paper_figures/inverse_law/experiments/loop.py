@@ -19,8 +19,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from suite.batch_size.chosen import choose
-from suite.batch_size.knee import time_updates
+from suite.batch_size.chosen import choose, time_updates
 from suite.batch_size.law import Updates
 from suite.batch_size.trainer import Trainer
 from suite.data.images import load_images

@@ -15,17 +15,16 @@ from torch import Tensor
 
 from reference_impls.contract import Optimizer, Points, Turn
 from reference_impls.inverse_law import SGD
-from suite.batch_size.threshold import Monitor, Search, Test
+from suite.batch_size.trainer import Monitor, Search, Test
 from suite.communication.collectives import in_process
 from suite.experiment import Context, OutOfTime
 from suite.lazy import pd
 from suite.runs.store import Outcome
 from suite.spec import RunSpec
 from suite.training import checkpoint
-from suite.training.fused_step import in_place
-from suite.training.gradients.backend import Backend
-from suite.training.gradients.batching import compute_gradients
+from suite.training.gradients.backend import Backend, compute_gradients
 from suite.training.loss_reading import LossReading
+from suite.training.optimizers import in_place
 from suite.training.schedules import rounds
 
 Judge = Callable[[Any], dict[str, Any]]

@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 
 from paper_figures.inverse_law.experiments.search import SearchRun, SteppedSgd
+from suite.data.order import WordOrder
 from suite.data.text import Pair, load_pairs
-from suite.data.word_batches import WordOrder
 from suite.experiment import Context, OutOfTime
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed

@@ -7,7 +7,6 @@ from suite.models.table import counts
 from suite.spec import RunSpec
 
 FLOPS_PER_SECOND = 4e10  # of one core of the reference CPU
-HERE = "paper_figures.isgd.experiments"
 
 
 def latency_seconds(spec: RunSpec) -> float:
@@ -29,22 +28,27 @@ def occupancy_seconds(spec: RunSpec) -> float:
     return (s["repeats"] + 1) * sum(slower * seconds + 4 * message for seconds in s["seconds"])
 
 
-def untimed(body: str, seconds: float) -> Experiment:
+def body(place: str) -> lazily:
+    """The function at "module:name" of this package."""
+    return lazily(f"{__name__}.{place}")
+
+
+def untimed(place: str, seconds: float) -> Experiment:
     """An experiment without a clock that takes so long on one core."""
-    return Experiment(lazily(f"{HERE}.{body}"), lambda spec: seconds, clock="none")
+    return Experiment(body(place), lambda spec: seconds, clock="none")
 
 
 EXPERIMENTS = {
     "isgd/trace": untimed("trace:trace", 0.7),
-    "isgd/subproblem": untimed("subproblem:subproblem", 0.7),
-    "isgd/parts": untimed("parallel:parts", 0.1),
+    "isgd/subproblem": untimed("trace:subproblem", 0.7),
+    "isgd/parts": untimed("times:parts", 0.1),
     "isgd/variance": untimed("noise:variance", 6.0),
     "isgd/bound": untimed("noise:bound", 4.0),
-    "isgd/latency": Experiment(lazily(f"{HERE}.times:latency"), latency_seconds, timed=True),
-    "isgd/update-times": Experiment(lazily(f"{HERE}.times:update_times"), latency_seconds, timed=True),
-    "isgd/occupancy": Experiment(lazily(f"{HERE}.parallel:occupancy"), occupancy_seconds, timed=True, clock="asleep"),
+    "isgd/latency": Experiment(body("times:latency"), latency_seconds, timed=True),
+    "isgd/update-times": Experiment(body("times:update_times"), latency_seconds, timed=True),
+    "isgd/occupancy": Experiment(body("times:occupancy"), occupancy_seconds, timed=True, clock="asleep"),
     "isgd/imagenet": Experiment(
-        lazily(f"{HERE}.imagenet:imagenet"),
+        body("imagenet:imagenet"),
         imagenet_seconds,
         data=lambda spec: ("imagenet",),
         memory=lambda spec: 8_000_000_000,

@@ -1,22 +1,25 @@
-"""Algorithm 1 watched from outside: every update of a run, in float64, with what it must equal beside it."""
+"""Algorithm 1 watched from outside: every update of a run, in float64, with what it must equal beside it.
+
+Eq. 11 and 12 and Algorithm 2 on undertrained batches of a small network, in float64.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pandas as pd
 import torch
 from torch import Tensor
 
-from reference_impls.contract import Algorithm, Turn
+from reference_impls.contract import Algorithm, GradientRef, Turn
 from reference_impls.isgd import ISGD
 from suite.experiment import Context
 from suite.runs.store import Outcome
 from suite.spec import RunSpec
 from suite.training.build import Setup, assemble
-from suite.training.gradients.backend import Backend
-from suite.training.gradients.batching import compute_gradients
+from suite.training.gradients.backend import Backend, Batch, compute_gradients
 from suite.training.gradients.paths import backend
 from suite.training.numerics import apply
 from suite.training.schedules import rounds
@@ -115,3 +118,71 @@ def trace(spec: RunSpec, context: Context) -> Outcome:
         )
     results = {"batches": algorithm.batches, "iterations": rows[-1]["iteration"] + 1}
     return Outcome("finished", results, {"updates": pd.DataFrame(rows)})
+
+
+class Case(NamedTuple):
+    """A state of ISGD that has just found its batch undertrained."""
+
+    state: Any
+    batch: Batch
+
+
+def objective(setting: Setting, case: Case, w: Tensor, limit: Tensor, anchor: Tensor) -> Tensor:
+    """Eq. 11: half the squared excess of the loss over the limit, plus half the squared move over n_w."""
+    psi, _ = setting.made.problem.loss(w, setting.buffers[0], case.batch)
+    return 0.5 * (psi - limit).square() + 0.5 * (w - anchor).square().sum() / w.numel()
+
+
+def undertrained(setting: Setting, count: int, cases: int) -> list[Case]:
+    """The first ``cases`` states that enter Algorithm 2 within ``count`` updates."""
+    made, found = setting.made, []
+    for update in updates(setting, count):
+        if bool(update.after.chasing) and not bool(update.before.chasing):
+            examples = made.order.indices(torch.tensor([update.batch], device=made.x0.device))[0]
+            found.append(Case(update.after, made.problem.fetch(examples)))
+            if len(found) == cases:
+                return found
+    raise ValueError(f"only {len(found)} of {cases} accelerations began within {count} updates; raise updates")
+
+
+def subproblem(spec: RunSpec, context: Context) -> Outcome:
+    """Small steps of Algorithm 2 by the reference implementation, against Eq. 11 itself.
+
+    Results: ``derivative``, largest difference between a step over zeta and the automatic derivative of Eq. 11;
+    ``decrease``, relative fall of Eq. 11 in each step; ``closer``, relative distance from w_{t-1} that the penalty
+    saved after all steps, per case; ``at_solution``, Eq. 11 at unmoved weights whose loss is the limit;
+    ``elsewhere``, how many of the other points tried have a value that is not positive; ``excess``, loss over
+    limit at the start (nats).
+    """
+    setting = prepare(spec.settings, spec.seed, context)
+    made, zeta = setting.made, spec.settings["zeta"]
+    small = replace(isgd_of(setting), zeta=zeta, stop=10**6)
+    derivative, decrease, closer, excess, at_solution, elsewhere = [], [], [], [], [], 0
+    value_and_grad = torch.func.grad_and_value(lambda w, case, *at: objective(setting, case, w, *at))
+    for case in undertrained(setting, spec.settings["updates"], spec.settings["cases"]):
+        state, limit, anchor = case.state, case.state.limit, case.state.anchor
+        free = state.x
+        first, _ = made.problem.loss(state.x, setting.buffers[0], case.batch)
+        excess.append(float(first - limit))
+        for t in range(spec.settings["steps"]):
+            slope, value = value_and_grad(state.x, case, limit, anchor)
+            after = step(setting, small, state, Turn(t, (GradientRef(0, t, t),))).after
+            derivative.append(gap((state.x - after.x) / zeta, slope))
+            decrease.append(float(1 - objective(setting, case, after.x, limit, anchor) / value))
+            # the chasing term alone: Eq. 12 about its own point, where the penalty's derivative is zero
+            free = free - zeta * value_and_grad(free, case, limit, free)[0]
+            state = after._replace(chasing=state.chasing, iteration=state.iteration)  # stay, even below the limit
+        closer.append(float(1 - (state.x - anchor).norm() / (free - anchor).norm()))
+        solved, _ = made.problem.loss(anchor, setting.buffers[0], case.batch)
+        at_solution.append(float(objective(setting, case, anchor, solved, anchor)))
+        others = [(anchor, solved + 1e-3, anchor), (anchor, solved - 1e-3, anchor), (state.x, solved, anchor)]
+        elsewhere += sum(float(objective(setting, case, *other)) <= 0 for other in others)
+    results = {
+        "derivative": max(derivative),
+        "decrease": decrease,
+        "closer": closer,
+        "excess": excess,
+        "at_solution": max(at_solution),
+        "elsewhere": elsewhere,
+    }
+    return Outcome("finished", results)

@@ -32,42 +32,23 @@ def hosts_seconds(spec: RunSpec) -> float:
     return 1.2 * len(s["devices"]) * (s["repeats"] + 1) * 49 * s["seconds"]
 
 
+def body(place: str) -> lazily:
+    """The function at "module:name" of this package."""
+    return lazily(f"{__name__}.{place}")
+
+
 EXPERIMENTS = {
-    "matex_agd/layers": Experiment(
-        lazily("paper_figures.matex_agd.experiments.layers:layers"), lambda spec: 2.0, clock="none"
-    ),
-    "matex_agd/link": Experiment(
-        lazily("paper_figures.matex_agd.experiments.link:link"),
-        lambda spec: 240.0,
-        memory=lambda spec: 900_000_000,
-        timed=True,
-    ),
+    "matex_agd/layers": Experiment(body("layers:layers"), lambda spec: 2.0, clock="none"),
+    "matex_agd/link": Experiment(body("link:link"), lambda spec: 240.0, memory=lambda spec: 900_000_000, timed=True),
     "matex_agd/hosts": Experiment(
-        lazily("paper_figures.matex_agd.experiments.link:hosts"),
-        hosts_seconds,
-        memory=lambda spec: 3_000_000_000,
-        timed=True,
-        clock="asleep",
+        body("link:hosts"), hosts_seconds, memory=lambda spec: 3_000_000_000, timed=True, clock="asleep"
     ),
-    "matex_agd/serial_gap": Experiment(
-        lazily("paper_figures.matex_agd.experiments.serial_gap:serial_gap"), lambda spec: 6.0
-    ),
+    "matex_agd/serial_gap": Experiment(body("serial_gap:serial_gap"), lambda spec: 6.0),
     "matex_agd/compute": Experiment(
-        lazily("paper_figures.matex_agd.experiments.compute:compute"),
-        compute_seconds,
-        memory=lambda spec: 4_000_000_000,
-        timed=True,
+        body("compute:compute"), compute_seconds, memory=lambda spec: 4_000_000_000, timed=True
     ),
     "matex_agd/imagenet": Experiment(
-        lazily("paper_figures.matex_agd.experiments.imagenet:imagenet"),
-        imagenet_seconds,
-        lambda spec: ("imagenet",),
-        lambda spec: 8_000_000_000,
+        body("imagenet:imagenet"), imagenet_seconds, lambda spec: ("imagenet",), lambda spec: 8_000_000_000
     ),
-    "matex_agd/workers": Experiment(
-        lazily("paper_figures.matex_agd.experiments.sums:sums"),
-        lambda spec: 5.0,
-        memory=lambda spec: 900_000_000,
-        timed=True,
-    ),
+    "matex_agd/workers": Experiment(body("sums:sums"), lambda spec: 5.0, memory=lambda spec: 900_000_000, timed=True),
 }

@@ -7,6 +7,8 @@ updates, and what counts is the ratio to *no communication* in the same repetiti
 ``link`` has two workers and several speeds, with PyTorch's DistributedDataParallel as the rival. ``hosts`` has two to
 eight, which sleep for what a layer of the paper's network takes on one of its machines: time is dilated and tensors
 are shrunk, both evenly and the link with them, so that computing over exchanging is that of the machine.
+
+Networks that compute by sleeping and exchange gradients that are really there.
 """
 
 from __future__ import annotations
@@ -25,11 +27,11 @@ from torch import Tensor, nn
 
 from paper_figures.matex_agd.exchanges import ASLEEP, asleep
 from paper_figures.matex_agd.experiments.layers import measure as layers_of
-from paper_figures.matex_agd.experiments.sleeping import SleepingNetwork
 from suite.communication import link as netlab
 from suite.communication.collectives import Processes
 from suite.communication.group import Group
 from suite.communication.launch import spawn
+from suite.communication.link import Device
 from suite.cost_models.machines import LayerCost, Setting, network
 from suite.cost_models.overlap import LayerTimes, NetworkTimes
 from suite.experiment import Context
@@ -37,6 +39,55 @@ from suite.models import build, initialise
 from suite.optim import DelayedSGD
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, thaw
+
+
+class _Sleep(torch.autograd.Function):
+    """Takes a layer's seconds, and gives its parameters gradients of ones."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, layer: SleepingLayer, *tensors: Tensor) -> Tensor:
+        layer.device.compute(layer.seconds[0])
+        ctx.layer, ctx.shapes = layer, [tensor.shape for tensor in tensors]
+        return x + 0
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
+        ctx.layer.device.compute(ctx.layer.seconds[1])
+        one = grads[0].new_ones(())
+        return grads[0], None, *(one.expand(shape) for shape in ctx.shapes)
+
+
+class SleepingLayer(nn.Module):
+    """``[B] -> [B]``; holds tensors of so many ``numbers``, whose sums are what travels."""
+
+    def __init__(self, numbers: tuple[int, ...], forward: float, backward: float, device: Device):
+        super().__init__()
+        self.seconds, self.device = (forward, backward), device
+        self.tensors = nn.ParameterList(torch.zeros(n) for n in numbers)
+
+    def forward(self, x: Tensor) -> Tensor:
+        slept: Tensor = _Sleep.apply(x, self, *self.tensors)
+        return slept
+
+
+class SleepingNetwork(nn.Module):
+    """``[B] -> [B]``; the layers of a cost model's network, with their seconds and tensors."""
+
+    def __init__(self, network: NetworkTimes):
+        super().__init__()
+        self._device = Device()
+        self.layers = nn.Sequential(
+            *(
+                SleepingLayer(tuple(round(size / 4) for size in n.tensors), n.forward, n.backward, self._device)
+                for n in network.layers
+            )
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        self._device.begin()
+        slept: Tensor = self.layers(x)
+        return slept
+
 
 BUCKET = 256 * 1024  # bytes, for layer-wise in buckets and for DDP
 UPDATES, WARM = 6, 4  # timed and untimed updates of a block

@@ -43,6 +43,11 @@ def _leave_one_out_seconds(spec: RunSpec) -> float:
     return len(s["calibrate"]) * len(s["starts"]) * (4.0 if s["model"] == "cifar" else 7.0)
 
 
+def body(place: str) -> lazily:
+    """The function at "module:name" of this package."""
+    return lazily(f"{__name__}.{place}")
+
+
 EXPERIMENTS = {
     "rudra/train": Experiment(
         lazily("suite.parameter_server.training:train"),
@@ -52,29 +57,17 @@ EXPERIMENTS = {
         measure=training_cost.TRAIN.measure,
         pilot=training_cost.TRAIN.pilot,
     ),
-    "rudra/protocol": Experiment(
-        lazily("paper_figures.rudra.experiments.protocol:run"), _protocol_seconds, clock="virtual", arithmetic=True
-    ),
-    "rudra/cifar-times": Experiment(
-        lazily("paper_figures.rudra.experiments.times:cifar_times"), lambda spec: 4.0, clock="virtual"
-    ),
-    "rudra/imagenet-times": Experiment(
-        lazily("paper_figures.rudra.experiments.times:imagenet_times"), lambda spec: 6.0, clock="virtual"
-    ),
-    "rudra/leave-one-out": Experiment(
-        lazily("paper_figures.rudra.experiments.times:leave_one_out"), _leave_one_out_seconds, clock="virtual"
-    ),
+    "rudra/protocol": Experiment(body("times:run"), _protocol_seconds, clock="virtual", arithmetic=True),
+    "rudra/cifar-times": Experiment(body("times:cifar_times"), lambda spec: 4.0, clock="virtual"),
+    "rudra/imagenet-times": Experiment(body("times:imagenet_times"), lambda spec: 6.0, clock="virtual"),
+    "rudra/leave-one-out": Experiment(body("times:leave_one_out"), _leave_one_out_seconds, clock="virtual"),
     "rudra/systems": Experiment(
-        lazily("paper_figures.rudra.experiments.systems:systems"),
+        body("systems:systems"),
         lambda spec: 8.0 * spec.settings["seconds"] * spec.settings["updates"],
         memory=lambda spec: 3_000_000_000,
         timed=True,
         clock="asleep",
     ),
-    "rudra/identities": Experiment(
-        lazily("paper_figures.rudra.experiments.identities:run"), lambda spec: 1.0, clock="virtual"
-    ),
-    "rudra/throughput": Experiment(
-        lazily("paper_figures.rudra.experiments.throughput:run"), lambda spec: 4.0, timed=True
-    ),
+    "rudra/identities": Experiment(body("identities:run"), lambda spec: 1.0, clock="virtual"),
+    "rudra/throughput": Experiment(body("throughput:run"), lambda spec: 4.0, timed=True),
 }

@@ -23,12 +23,13 @@ def seconds(spec: RunSpec) -> float:
     return sum(share * cost.seconds(part) for part, share in parts(spec))
 
 
+def body(place: str) -> lazily:
+    """The function at "module:name" of this package."""
+    return lazily(f"{__name__}.{place}")
+
+
 EXPERIMENTS = {
     "together/study": Experiment(
-        lazily("paper_figures.together.experiments.study:study"),
-        seconds,
-        cost.data,
-        cost.memory,
-        measure=lazily("suite.runner.autotune:measure_training"),
+        body("study:study"), seconds, cost.data, cost.memory, measure=lazily("suite.runner.autotune:measure_training")
     )
 }

@@ -13,9 +13,8 @@ from suite.papers.measurement import besides, measurements
 from suite.papers.panel import Panel
 from suite.report.data import encoded, values
 from suite.report.drawing import DrawingError, drawing, naming, table_of, whole_and_panel
-from suite.report.provenance import runs_and_environments
 from suite.report.site.render import render
-from suite.report.verdict_details import function_of, reasons, runs_behind
+from suite.report.verdict_details import function_of, reasons, runs_and_environments, runs_behind
 from suite.runs.archive import Runs
 from suite.runs.store import UnusableRun
 
@@ -57,7 +56,7 @@ def files(
         drawn=drawn,
         undrawn=undrawn,
         command=command(artifact, drawn.profile if drawn and drawn.profile else _profile(artifact, used)),
-        besides=besides(name, measurements(artifact, source)) if artifact else [],
+        besides=besides(name, measurements(artifact, source, claimed=False)) if artifact else [],
         reasons=reasons,
         runs_behind=lambda verdict: runs_behind(verdict, artifact, source) if artifact else (),
         table=f"{name}.csv" in made,

@@ -13,10 +13,9 @@ from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
 from suite.report.drawing import write
-from suite.report.site.build import Built, write_site
+from suite.report.site.build import Built, Reopen, write_site
+from suite.report.site.page_cache import Folder
 from suite.report.site.render import ASSETS
-from suite.report.site.rows import Reopen
-from suite.report.site.stamp import Folder
 from suite.runs.archive import Runs
 
 INDEX = "index.html"

@@ -22,8 +22,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from reference_impls.contract import Algorithm, Points, Turn
 from suite.training.evaluation import CapturedTest
 from suite.training.flat import aligned
-from suite.training.gradients.backend import Backend, Updated
-from suite.training.gradients.types import Batch, Rows
+from suite.training.gradients.backend import Backend, Batch, Rows, Updated
 from suite.training.recording import Body, CudaGraphs, GraphRecorder, mask_refusal, refusal
 
 KEPT = 8  # graphs of different shapes: each holds a pool of memory of its own

@@ -28,12 +28,10 @@ from reference_impls.rudra import Softsync, SoftsyncState
 from suite.models.layers import WithinChannelLRN
 from suite.models.network import Chain
 from suite.training.evaluation import WorstFirst
-from suite.training.fused_step import InPlace, OneWorker, one_worker
-from suite.training.gradients.backend import Backend, Reader, ServerStep
+from suite.training.gradients.backend import Backend, Batch, Reader, Rows, ServerStep
 from suite.training.gradients.native_check import agrees
-from suite.training.gradients.types import Batch, Rows
 from suite.training.machine_code import NUMBERS, NativeError, Source
-from suite.training.optimizers import CaffeSGD
+from suite.training.optimizers import CaffeSGD, InPlace, OneWorker, one_worker
 
 FILE = Path(__file__).with_suffix(".cpp")
 SOURCE = Source(

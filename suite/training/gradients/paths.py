@@ -9,9 +9,8 @@ import torch
 
 from suite.training.gradients.backend import Backend
 from suite.training.gradients.cuda_graph import Captured
-from suite.training.gradients.looped import AutogradGradients
+from suite.training.gradients.looped import AutogradGradients, Vectorised
 from suite.training.gradients.native import Native
-from suite.training.gradients.vectorised import Vectorised
 
 BACKENDS: dict[str, type[Backend]] = {kind.name: kind for kind in (AutogradGradients, Vectorised, Captured, Native)}
 
