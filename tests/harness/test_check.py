@@ -8,7 +8,7 @@ import math
 from suite.claims.estimate import Estimate
 from suite.claims.judge import Claim, Verdict
 from suite.commands import check
-from suite.runs.contest import Survey
+from suite.runs.comparison import Survey
 
 CLAIM = Claim("toy/fig1/gain", "it gains", "1", "within", "smoke", "gpu", "a point", (25.0,), "%", (1.0,))
 
