@@ -7,7 +7,9 @@ Commands import what they need inside: ``list``, ``plan`` and ``check`` must not
 
 from __future__ import annotations
 
+import inspect
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable
@@ -58,7 +60,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for name, command in COMMANDS.items():
-    app.command(name)(command)
+    # A paragraph as one line: typer would keep the breaks of the source beside those of the terminal.
+    app.command(name, help=re.sub(r"(?<=\S)\n(?=\S)", " ", inspect.getdoc(command) or ""))(command)
 app.add_typer(claims.data_app, name="data")
 
 
