@@ -9,12 +9,16 @@ NAME = "sgd-scaling-suite"
 
 def main() -> None:
     """Run the command line. Ends with exit code 2 and a sentence where the installation cannot run it."""
-    if reason := hindrance():
-        print(f"sgd-suite: {reason}", file=sys.stderr)
-        sys.exit(2)
-    from suite.cli import main as command
+    try:
+        if reason := hindrance():
+            print(f"sgd-suite: {reason}", file=sys.stderr)
+            sys.exit(2)
+        from suite.cli import main as command
 
-    command()
+        command()
+    except KeyboardInterrupt:  # while modules are imported; later ones are the command's to answer
+        print("interrupted by SIGINT: nothing was begun", file=sys.stderr)
+        sys.exit(130)
 
 
 def hindrance() -> str | None:

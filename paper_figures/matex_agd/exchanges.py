@@ -303,7 +303,7 @@ def draw_bars(table: pd.DataFrame, axes: Axes, modelled: pd.DataFrame | None = N
     labels = [name.replace("layer-wise, ", "layer-wise\n").replace("AGD ", "AGD\n") for name in approaches]
     axes.set_xticks(range(len(labels)), labels)
     axes.grid(visible=False, axis="x")
-    axes.set(xlabel="", ylabel="rate relative to no comm", ylim=(0, 1.05))
+    axes.set(xlabel="", ylabel="rate relative to no comm", ylim=(0, max(1.05, 1.02 * table["high"].max())))
     axes.legend(title="", ncols=len(names) + 1, loc="lower left", bbox_to_anchor=(0, 0.99), borderaxespad=0)
 
 

@@ -7,7 +7,10 @@ Commands import what they need inside: ``list``, ``plan`` and ``check`` must not
 
 from __future__ import annotations
 
+import inspect
 import os
+import re
+import signal
 import sys
 from collections.abc import Callable
 from typing import Annotated
@@ -57,7 +60,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for name, command in COMMANDS.items():
-    app.command(name)(command)
+    # A paragraph as one line: typer would keep the breaks of the source beside those of the terminal.
+    app.command(name, help=re.sub(r"(?<=\S)\n(?=\S)", " ", inspect.getdoc(command) or ""))(command)
 app.add_typer(claims.data_app, name="data")
 
 
@@ -83,7 +87,10 @@ def main() -> None:
     """Entry point: errors a user can act on end in one sentence on stderr and exit code 2."""
     try:
         code = app(standalone_mode=False)  # what typer.Exit carries
-        sys.stdout.flush()
+        if sys.stdout:  # None where the shell closed it, as by >&-
+            sys.stdout.flush()
+        if code == 128 + signal.SIGINT:  # typer's own answer to Ctrl-C, without a word
+            say(str(Interrupted(signal.SIGINT)))
     except Interrupted as interrupted:
         say(str(interrupted))
         code = interrupted.exit_code

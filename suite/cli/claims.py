@@ -41,7 +41,7 @@ def check(
     only_mine: OnlyMine = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="the reason of every verdict")] = False,
     as_json: Json = False,
-    junit: Annotated[Path | None, typer.Option(help="write JUnit XML", metavar="F")] = None,
+    junit: Annotated[Path | None, typer.Option(help="write JUnit XML", metavar="F", parser=a_path)] = None,
 ) -> None:
     """A verdict for every claim. Exit 1 when one is red."""
     from suite.commands.check import check_selection

@@ -44,7 +44,6 @@ def explain(error: Exception) -> int:
     """Say what went wrong: a sentence for what a user can act on, a traceback for a fault of ours."""
     import traceback
 
-    from suite.report.drawing import DrawingError
     from suite.runs.store import UnusableRun
 
     # Some versions of typer carry a click of their own, so click's errors are known by name and shape.
@@ -65,4 +64,5 @@ def explain(error: Exception) -> int:
         say(f"sgd-suite: {error}: there is too little memory to load it; raise the limit that `ulimit -v` shows")
     else:
         traceback.print_exception(error)
-    return 1 if isinstance(error, UnusableRun | DrawingError) else 2
+    drawing = sys.modules.get("suite.report.drawing")  # not imported here: that fails where a paper's package is lost
+    return 1 if isinstance(error, UnusableRun) or (drawing and isinstance(error, drawing.DrawingError)) else 2

@@ -37,6 +37,7 @@ from suite.cli.options import (
     a_share,
     complete_selector,
     engine_request,
+    finite,
 )
 from suite.cli.output import emit
 
@@ -61,12 +62,19 @@ def plan(
     data: DataOption = None,
     seconds: Annotated[
         float | None,
-        typer.Option("--calibrate", min=1, help="time pieces of the runs here for so long first", metavar="SECONDS"),
+        typer.Option(
+            "--calibrate",
+            min=1,
+            callback=finite,
+            help="time pieces of the runs here for so long first",
+            metavar="SECONDS",
+        ),
     ] = None,
     device: Annotated[Device, typer.Option(help="where gradients are to be computed")] = Device.auto,
     seeds: Seeds = None,
     budget: Annotated[
-        float | None, typer.Option(min=1, help="say what so much time decides instead", metavar="SECONDS")
+        float | None,
+        typer.Option(min=1, callback=finite, help="say what so much time decides instead", metavar="SECONDS"),
     ] = None,
     workers: Workers = 1,
     as_json: Json = False,

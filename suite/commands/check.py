@@ -193,6 +193,7 @@ def junit(found: Sequence[Verdict], path: Path) -> None:
             ElementTree.SubElement(case, "failure", message=v.verdict).text = v.why
         elif v.verdict == "not run":
             ElementTree.SubElement(case, "skipped", message=v.why)
+    path.parent.mkdir(parents=True, exist_ok=True)
     ElementTree.ElementTree(suite).write(path, encoding="utf-8", xml_declaration=True)
 
 
@@ -236,7 +237,10 @@ def check_selection(
     junit_path: Path | None,
     verbose: bool,
 ) -> int:
-    """Print verdicts on the runs of ``source``, of which ``own`` are the user's; returns 1 when one is red."""
+    """Print verdicts on the runs of ``source``, of which ``own`` are the user's.
+
+    Returns 1 when a verdict is red or a run contested, else 0.
+    """
     found = judge_selection(selectors, profile, source)
     if junit_path:
         junit(found, junit_path)
@@ -246,6 +250,7 @@ def check_selection(
         shown = show_unclaimed(selectors, profile, source)
         if found or not shown:
             show(found, verbose=verbose, closing=[*summary(found), evidence(found, own)])
-    for line in held_twice(selectors, profile, source).lines():
+    several = held_twice(selectors, profile, source)
+    for line in several.lines():
         print(line, file=sys.stderr)
-    return 1 if any(v.red for v in found) else 0
+    return 1 if several.contested or any(v.red for v in found) else 0

@@ -27,7 +27,7 @@ from suite.runner.execute import RunnerConfig, execute_all
 from suite.runner.packing import NOT_BEGUN
 from suite.runner.progress import Progress
 from suite.runner.status_file import SILENT, note_in
-from suite.runner.trackers import TRACKERS
+from suite.runner.trackers import tracker_called
 from suite.runs.files import now_in, write_whole
 from suite.runs.store import Store
 from suite.spec import RunSpec, canonical
@@ -67,7 +67,7 @@ def run_artifacts(
     call. Raises ValueError (DataError, StoreError, UnknownName) before anything is computed
     when a data set is missing without which nothing can be, or the store cannot be written.
     """
-    tracker = TRACKERS[track] if track else None
+    tracker = tracker_called(track) if track else None
     deadline = time.monotonic() + budget if budget else None
     whole = calibrated(plan(selection, profile, seeds), known(store))
     mine = share_of(whole, share)

@@ -60,11 +60,14 @@ class Slurm:
         for name, value in directives.items():
             if not re.fullmatch(r"[a-z][a-z-]*", name) or "\n" in str(value) or isinstance(value, list | dict):
                 raise EngineError(f"slurm: {name} = {value!r} is no option of sbatch; see `man sbatch`")
+        setup = job.options.get("setup", [])
+        if not (isinstance(setup, list) and all(isinstance(line, str) for line in setup)):
+            raise EngineError(f'slurm: setup = {setup!r} must be a list of shell lines: ["module load python"]')
         lines = ["--requeue", "--open-mode=append"]
         lines += [f"--{name}={value}" for name, value in directives.items() if value not in (None, "")]
         return SCRIPT.format(
             directives="\n".join(f"#SBATCH {line}" for line in lines),
-            setup="\n".join(job.options.get("setup", ())),
+            setup="\n".join(setup),
             commands="\n".join("run " + " ".join(map(_quoted, command)) for command in job.commands),
         )
 

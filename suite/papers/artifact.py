@@ -128,8 +128,8 @@ def check_name(name: str) -> None:
     """Raise PaperError for a short name that cannot stand in ids, file names and Python."""
     if not SHORT_NAME.fullmatch(name) or keyword.iskeyword(name):
         raise PaperError(
-            f"a paper cannot be called {name!r}; take a short name of small letters, digits and underscores that "
-            f"begins with a letter, such as {_suggested(name)!r}"
+            f"no paper and no experiment can be called {name!r}; take a short name of small letters, digits and "
+            f"underscores that begins with a letter, such as {_suggested(name)!r}"
         )
 
 

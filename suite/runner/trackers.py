@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -63,3 +64,14 @@ def wandb(run: Run, artifact: str, folder: Path) -> None:
 
 
 TRACKERS: Table[Tracker] = Table("tracker", {"tensorboard": tensorboard, "wandb": wandb})
+
+
+def tracker_called(name: str) -> Tracker:
+    """The tracker of this name. Raises ValueError where there is none, or its package is not installed."""
+    found = TRACKERS[name]
+    if found in (tensorboard, wandb) and find_spec(name) is None:
+        raise ValueError(
+            f"--track {name} needs the Python package {name}, which is not installed here: "
+            f"pip install sgd-scaling-suite[track]"
+        )
+    return found

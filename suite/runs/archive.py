@@ -77,12 +77,13 @@ class Archive:
             self._zip = zipfile.ZipFile(self.path)
             infos = self._zip.infolist()
             self._check_sizes(infos)
-            manifest = json.loads(self._unpack(MANIFEST))
-            schema, self.sealed = manifest["schema"], dict(manifest["runs"])
+            manifest = dict(json.loads(self._unpack(MANIFEST)))
+            schema, self.sealed = manifest.get("schema"), dict(manifest.get("runs", {}))
         except (*UNREADABLE, TypeError) as error:
             if isinstance(error, StoreError):
                 raise
-            raise StoreError(f"{self.path} is not an export of runs: {shortened(str(error))}") from error
+            why = str(error.args[0]) if isinstance(error, KeyError) else str(error)
+            raise StoreError(f"{self.path} is not an export of runs: {shortened(why)}") from error
         if schema != SCHEMA:
             raise StoreError(f"{self.path} has schema {shortened(repr(schema))}; this version reads {SCHEMA}")
         self._names: dict[str, list[str]] = {}

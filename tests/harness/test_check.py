@@ -8,6 +8,7 @@ import math
 from suite.claims.estimate import Estimate
 from suite.claims.judge import Claim, Verdict
 from suite.commands import check
+from suite.runs.comparison import Survey
 
 CLAIM = Claim("toy/fig1/gain", "it gains", "1", "within", "smoke", "gpu", "a point", (25.0,), "%", (1.0,))
 
@@ -19,3 +20,12 @@ def test_what_json_cannot_hold_is_written_as_text():
     assert spans == {"values": [0.5, "nan"], "low": ["-inf", 0.25], "high": ["inf", 1.0]}
     assert (found["ours"]["n"], found["ours"]["runs"], found["proxy"]) == (3, ["a"], None)
     json.dumps(found, allow_nan=False)
+
+
+def test_a_contested_run_is_red_where_no_claim_rests_on_it(monkeypatch, capsys):
+    contested = Survey(kinds={"r": "contested"}, contested={"r": "run r"})
+    monkeypatch.setattr(check, "judge_selection", lambda *selection: [])
+    monkeypatch.setattr(check, "held_twice", lambda *selection: contested)
+    judged = {"as_json": True, "junit_path": None, "verbose": False}
+    assert check.check_selection([], None, {}, [], **judged) == 1
+    assert "CONTESTED run r" in capsys.readouterr().err

@@ -31,6 +31,7 @@ MISTAKES = {
     "no profile": (["run"], "Missing option '--profile'"),
     "unknown command": (["rnu"], "No such command 'rnu'"),
     "endless budget": ([*TABLE, "--budget", "inf"], "inf is no number of seconds"),
+    "endless plan": (["plan", "--profile", "smoke", "--budget", "inf"], "inf is no number of seconds"),
     "nameless store": (["check", "--store", ""], "the name is empty"),
     "unwritable store": (
         [*TABLE, "--store", "blocked/store"],
@@ -298,3 +299,26 @@ def test_too_little_memory_for_a_library_is_one_sentence(capsys: pytest.CaptureF
     )
     assert explain(ImportError("cannot import name 'x'")) == 2
     assert "ImportError: cannot import name 'x'" in capsys.readouterr().err
+
+
+def test_ctrl_c_and_a_closed_stdout_are_no_faults_of_ours():
+    """A Ctrl-C while modules are imported, one while typer reads the arguments, and a shell's ``>&-``."""
+    command = """
+import sys
+import sgd_scaling_suite, suite.cli
+def stop(*arguments, **options):
+    raise KeyboardInterrupt
+if sys.argv[1] == "import":
+    sgd_scaling_suite.hindrance = stop
+elif sys.argv[1] == "arguments":
+    suite.cli.app = lambda **options: 130
+else:
+    sys.stdout = None
+    suite.cli.app = lambda **options: None
+sgd_scaling_suite.main()
+"""
+    for when, code in (("import", 130), ("arguments", 130), ("closed", 0)):
+        done = subprocess.run([sys.executable, "-c", command, when], capture_output=True, text=True, check=False)
+        assert done.returncode == code, done.stderr
+        assert done.stderr.startswith("interrupted by SIGINT" if code else "")
+        assert done.stderr.count("\n") == bool(code)

@@ -90,6 +90,12 @@ def test_options_that_are_none_are_refused(tmp_path: Path, option: dict):
         Slurm().script(Job("n", [["x"]], tmp_path, options=option))
 
 
+@pytest.mark.parametrize("setup", [3, "module load python", [1]])  # a string would be a line for each letter
+def test_lines_of_shell_are_a_list(tmp_path: Path, setup: object):
+    with pytest.raises(EngineError, match="must be a list of shell lines"):
+        Slurm().script(Job("n", [["x"]], tmp_path, options={"setup": setup}))
+
+
 @pytest.fixture
 def fake_slurm(tmp_path: Path) -> dict[str, str]:
     """A folder of programs that run a job at once, in the order of its tasks, and an empty queue."""

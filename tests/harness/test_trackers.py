@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from suite.runner import trackers
 from suite.runner.trackers import numbers, scalars, tensorboard, wandb
 from suite.runs.store import Outcome, Run, encode
 from suite.spec import RunSpec
@@ -34,3 +35,9 @@ def test_weights_and_biases_keeps_files_offline(run, tmp_path, monkeypatch):
     monkeypatch.delenv("WANDB_MODE", raising=False)
     wandb(run, "fake/fig1", tmp_path / "tracked")
     assert list((tmp_path / "tracked").rglob("*.wandb"))
+
+
+def test_a_package_that_is_missing_is_said_before_any_run(monkeypatch):
+    monkeypatch.setattr(trackers, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=r"needs the Python package wandb.*pip install sgd-scaling-suite\[track\]"):
+        trackers.tracker_called("wandb")
