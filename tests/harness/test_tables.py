@@ -33,7 +33,7 @@ def test_a_table_is_the_first_thing_that_a_process_reads():
     """pandas is imported on its first use: within the bound on memory that import would not end."""
     code = "import sys; from suite.runs.tables import read_table; print(len(read_table(sys.stdin.buffer.read())))"
     done = subprocess.run(
-        [sys.executable, "-c", code], input=written({"a": range(5)}), capture_output=True, timeout=300
+        [sys.executable, "-c", code], input=written({"a": range(5)}), capture_output=True, timeout=120
     )
     assert done.stdout == b"5\n", done.stderr.decode()
 
