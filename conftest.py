@@ -14,9 +14,12 @@ import pytest
 from filelock import FileLock
 from hypothesis import settings
 
+from suite.runner.gc_tuning import search_rarely, spare_imports
+
 settings.register_profile("suite", deadline=None)  # a busy machine is no failure
 settings.load_profile("suite")
 
+search_rarely()  # until all tests are imported
 pytest_plugins = ["suite.commands.pytest_plugin"]
 
 REQUIRABLE = ("cluster", "data", "gpu")  # markers of tests that not every machine can run
@@ -81,6 +84,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if not torch.cuda.is_available():
             for item in on_gpu:
                 item.add_marker(pytest.mark.skip(reason="needs CUDA, and torch finds no usable device here"))
+
+
+def pytest_collection_finish() -> None:
+    spare_imports("tests")
 
 
 @pytest.fixture(scope="session")

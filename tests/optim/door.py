@@ -21,7 +21,7 @@ from suite.communication.collectives import CompletedSum, Local
 from suite.optim import EASGD, ISGD, SMA, DelayedSGD, DiLoCo, LocalSGD, PostLocalSGD
 from suite.training.optimizers import ALL, Stepped, TorchSGD
 
-EXAMPLES, BATCH, UPDATES, RATE = 96, 12, 50, 0.1
+EXAMPLES, BATCH, UPDATES, RATE = 96, 12, 24, 0.1
 MOMENTUM, DECAY = 0.9, 1e-3
 
 
@@ -81,7 +81,7 @@ METHODS = {
         _face(DiLoCo, learners=2, local_steps=3, outer_momentum=0.3), partial(Outer, h=3, momentum=0.3), 2
     ),
     "ISGD": Method(
-        _face(ISGD, batches=8, zeta=0.5, margin=0.5, stop=3), partial(Chart, batches=8, zeta=0.5, stop=3, margin=0.5)
+        _face(ISGD, batches=4, zeta=0.5, margin=0.1, stop=3), partial(Chart, batches=4, zeta=0.5, stop=3, margin=0.1)
     ),
     "DelayedSGD, synchronous": Method(_face(DelayedSGD), Exchange),
     "DelayedSGD, layer-wise": Method(

@@ -1,4 +1,4 @@
-"""Every optimiser equals the reference implementation it is the face of, over 50 updates with batch norm."""
+"""Every optimiser equals the reference implementation it is the face of, over 24 updates with batch norm."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 import optim_bodies as bodies
 import pytest
 import torch
-from door import DECAY, METHODS, MOMENTUM, RATE, Method, Reference, network, train, weights
+from door import DECAY, METHODS, MOMENTUM, RATE, UPDATES, Method, Reference, network, train, weights
 
 from suite.communication.launch import spawn
 from suite.optim import ISGD, DelayedSGD
@@ -35,7 +35,7 @@ def test_one_process_equals_the_reference_to_the_bit(name: str, dtype: torch.dty
         opt.finish()
     assert torch.equal(weights(opt.average()), Reference(method, dtype, method.learners, fused=fused).train())
     if isinstance(opt, ISGD):
-        assert opt.t > 60, "no batch was trained on again"
+        assert opt.t > UPDATES + 5, "no batch was trained on again"
 
 
 class _Alone(NamedTuple):
