@@ -14,7 +14,7 @@ nox -s gpu -- --data DIR            everything that a GPU is borrowed for, withi
 nox -s nightly -- --data DIR        one training per paper on real data against the spread of its seeds
 nox -s docs                         the documentation as a site, every link of it checked
 nox -s pages                        the report in a browser, against the rules of accessibility
-nox -s mutants -- ...               how many of a sample of mutants the tests notice
+nox -s mutants -- --seed 1          how many of a hundred mutants of the papers' measures the tests notice
 nox -s lock                         the hashes of what runners of one's own install, written again
 nox -s wheel                        that an installed wheel does what the checkout does
 nox -s sixth                        that a paper in a package of its own, installed, goes through every command
@@ -220,7 +220,7 @@ def pages(session: nox.Session) -> None:
 
 @nox.session
 def mutants(session: nox.Session) -> None:
-    """How hard the tests are; arguments after -- go to ``ci.mutants``: modules, ``--tests``, ``--count``."""
+    """How hard the tests are; arguments after -- go to ``ci.mutants``: ``--seed``, ``--count``, other modules."""
     install(session, "test")
     session.install(COSMIC_RAY)
     session.run("python", "-m", "ci.mutants", *session.posargs, env=ENVIRONMENT)

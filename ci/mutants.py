@@ -1,88 +1,293 @@
-"""How hard the tests are: a seeded sample of cosmic-ray's mutants of some code, each run against some tests.
+"""How hard the tests are: a seeded sample of mutants, each run against the tests nearest to it.
 
-    nox -s mutants -- paper_figures/rudra --tests tests/rudra --count 100
+    nox -s mutants -- --seed 1
+    nox -s mutants -- rudra isgd --count 40
+    nox -s mutants -- suite/batch_size --tests tests/inverse_law/test_fit.py --count 20
 
-The mutants are of the last commit, in a clone that is thrown away. The sample draws places of the code, and at each
-one mutant. Not part of the automatic checks: a mutant takes as long as its tests take to fail. The printed survivors
-are gaps in the tests or equivalents of the code, which is for a reader to say.
+Without --tests the mutants are of the papers' measures: of the lines that run while every quantity is measured on the
+committed runs. Their tests are the known answers in ``NEAREST``. The table of committed numbers is left out, since it
+would notice any change. The sample draws places of the code, and at each one mutant of cosmic-ray's. Against it run
+those of the tests that come to its line.
+
+A mutant is never written to a file. It replaces its module in a process that is forked from this one, where torch and
+what else the tests import is loaded already. So tests that start processes of their own would not meet it. Not part
+of the automatic checks. The printed survivors are gaps in the tests or equivalents of the code, which is for a reader
+to say.
 """
 
 from __future__ import annotations
 
 import argparse
+import difflib
+import importlib
+import multiprocessing
 import os
 import random
-import subprocess
+import resource
+import signal
 import sys
-import tempfile
-from collections.abc import Iterable, Sequence
+import time
+from collections import defaultdict
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
+from importlib.machinery import SourceFileLoader
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
 
-from suite.runs.environment import ROOT
+import pytest
 
-CONFIG = """\
-[cosmic-ray]
-module-path = {modules}
-timeout = {timeout}
-excluded-modules = []
-test-command = "{python} -m pytest -q -x -p no:cacheprovider {tests}"
-[cosmic-ray.distributor]
-name = "local"
-"""
+ROOT = Path(__file__).resolve().parents[1]
+NEAREST = {
+    "rudra": ("rudra/test_rudra_quantities.py", "rudra/test_rudra_claims.py"),
+    "isgd": ("isgd/test_isgd_quantities.py", "isgd/test_isgd_pairs.py", "isgd/test_isgd_cycles.py"),
+    "matex_agd": ("matex/test_matex_quantities.py",),
+    "crossbow": (
+        "crossbow/test_crossbow_measures.py",
+        "crossbow/test_crossbow_comparisons.py",
+        "crossbow/test_engine_quantities.py",
+        "crossbow/test_hosts_asleep.py",
+    ),
+    "inverse_law": (
+        "inverse_law/test_law_quantities.py",
+        "inverse_law/test_equivalence.py",
+        "inverse_law/test_collapse.py",
+        "inverse_law/test_joint_law.py",
+        "inverse_law/test_exponent.py",
+    ),
+}
+LOADED = ("matplotlib.figure", "numpy", "pandas", "scipy.optimize", "scipy.stats", "torch", "torch.func")
+# Seconds of processor time after which a mutant counts as killed: these, and so many times those of all tests.
+LEAST, PATIENCE = 10.0, 3
 
 
-def sample(session: Path, count: int, seed: int) -> None:
-    """Leave in a session one mutant at each of ``count`` places."""
-    from cosmic_ray.work_db import use_db
+class Mutant(NamedTuple):
+    """The ``occurrence``-th change that an operator of cosmic-ray's can make to a file, at ``place``."""
 
+    path: Path
+    operator: str
+    occurrence: int
+    place: tuple[int, int]
+
+    def code(self) -> str:
+        from cosmic_ray.mutating import mutate_code
+        from cosmic_ray.plugins import get_operator
+
+        return str(mutate_code(self.path.read_text(encoding="utf-8"), get_operator(self.operator)(), self.occurrence))
+
+    def difference(self) -> str:
+        name = str(self.path.relative_to(ROOT))
+        before, after = self.path.read_text(encoding="utf-8").split("\n"), self.code().split("\n")
+        return "\n".join(difflib.unified_diff(before, after, name, name, n=1, lineterm=""))
+
+
+def mutants(path: Path) -> Iterator[Mutant]:
+    """Every mutant of a file."""
+    from cosmic_ray.ast import ast_nodes, get_ast_from_path
+    from cosmic_ray.plugins import get_operator, operator_names
+
+    nodes = list(ast_nodes(get_ast_from_path(path)))
+    for name in sorted(operator_names()):
+        if not (operator := get_operator(name)).arguments():
+            places = [start for node in nodes for start, _ in operator().mutation_positions(node)]
+            yield from (Mutant(path, name, count, place) for count, place in enumerate(places))
+
+
+def sample(found: Iterable[Mutant], count: int, seed: int) -> list[Mutant]:
+    """One mutant at each of ``count`` places."""
     draw = random.Random(seed)
-    with use_db(str(session)) as work:
-        places: dict[tuple[str, tuple[int, int]], list[object]] = {}
-        for item in sorted(work.work_items, key=lambda item: repr(item.mutations)):
-            at = item.mutations[0]
-            if (at.definition_name or "").startswith("draw"):
-                continue  # drawings have tests of their own: the structure of every picture
-            places.setdefault((str(at.module_path), at.start_pos), []).append(item)
-        chosen = [draw.choice(places[place]) for place in draw.sample(sorted(places), min(count, len(places)))]
-        work.clear()
-        work.add_work_items(chosen)
+    places: dict[tuple[Path, tuple[int, int]], list[Mutant]] = defaultdict(list)
+    for mutant in found:
+        places[mutant.path, mutant.place].append(mutant)
+    return [draw.choice(places[place]) for place in draw.sample(sorted(places), min(count, len(places)))]
 
 
-def told(session: Path) -> Iterable[str]:
-    """How many mutants were killed, and what each survivor changed."""
-    from cosmic_ray.work_db import use_db
-    from cosmic_ray.work_item import TestOutcome
+# ---------------------------------------------------------------- in a forked process
 
-    with use_db(str(session)) as work:
-        done = [result for _, result in work.completed_work_items]
-    alive = [result for result in done if result.test_outcome == TestOutcome.SURVIVED]
-    yield f"{len(done) - len(alive)} of {len(done)} mutants killed"
-    yield from (f"\nsurvived:\n{result.diff}" for result in alive)
+
+def measured_lines(name: str) -> dict[Path, set[int]]:
+    """The lines of a paper's files that run while its quantities are measured on the committed runs."""
+    from suite.claims.judge import PROFILES
+    from suite.papers.artifact import Evidence, Missing
+    from suite.papers.catalogue import paper
+    from suite.papers.evidence import committed
+    from suite.papers.panel import Panel
+    from suite.runs.archive import Layered
+
+    lines: dict[Path, set[int]] = defaultdict(set)
+    source, home = Layered(committed()), str(ROOT / "paper_figures" / name)
+
+    def note(frame: FrameType, event: str, _: Any) -> Callable[..., Any] | None:
+        if not frame.f_code.co_filename.startswith(home):
+            return None
+        lines[Path(frame.f_code.co_filename)].add(frame.f_lineno)
+        return note
+
+    for artifact in paper(name).artifacts:
+        for profile in PROFILES if isinstance(artifact, Panel) else ():
+            frame = artifact.read(Evidence(source, artifact.runs(profile), profile))
+            for quantity in {**artifact.quantities, **artifact.more(frame)}.values():
+                with suppress(Missing):
+                    part = quantity.needs(frame)
+                    sys.settrace(note)
+                    try:
+                        quantity.measured(part)
+                    finally:
+                        sys.settrace(None)
+    return lines
+
+
+class Lines:
+    """A plugin of pytest that notes which tests come to which lines of some files, and the seconds of each test.
+
+    Lines that run while tests are collected are noted under "".
+    """
+
+    def __init__(self, files: Container[str]):
+        self.files, self.test = files, ""
+        self.tests: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))  # by file and line
+        self.seconds: dict[str, float] = {}
+
+    def note(self, frame: FrameType, event: str, _: Any) -> Callable[..., Any] | None:
+        if frame.f_code.co_filename not in self.files:
+            return None
+        self.tests[frame.f_code.co_filename][frame.f_lineno].add(self.test)
+        return self.note
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        self.test, begun = item.nodeid, time.process_time()
+        sys.settrace(self.note)
+        try:
+            return (yield)
+        finally:
+            self.seconds[item.nodeid] = time.process_time() - begun
+
+    def nearest(self, mutant: Mutant) -> list[str]:
+        """The tests that come to a mutant's line, or to the last one before it that any comes to, fastest first."""
+        lines = self.tests.get(str(mutant.path), {})
+        found = lines.get(max((line for line in lines if line <= mutant.place[0]), default=0), {""})
+        return sorted(self.seconds if "" in found else found, key=self.seconds.__getitem__)
+
+
+def silent(tests: Sequence[str], *plugins: object) -> bool:
+    """Whether tests pass, run in this process without a word."""
+    for stream in (1, 2):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+    return pytest.main(["-q", "-x", "-p", "no:cacheprovider", *tests], [*plugins]) == pytest.ExitCode.OK
+
+
+def without_mutant(tests: Sequence[str], files: Container[str]) -> Lines | None:
+    """The lines that tests come to; None where they fail."""
+    lines = Lines(files)
+    sys.settrace(lines.note)
+    passed = silent(tests, lines)
+    sys.settrace(None)
+    lines.tests = {file: dict(found) for file, found in lines.tests.items()}
+    return lines if passed else None
+
+
+def survives(mutant: Mutant, tests: Sequence[str], limit: float) -> bool:
+    """Whether tests pass with a mutant in place of its module, within ``limit`` seconds of processor time."""
+    code, read = mutant.code(), SourceFileLoader.get_code
+
+    def get_code(loader: SourceFileLoader, name: str) -> Any:
+        return compile(code, loader.path, "exec") if Path(loader.path) == mutant.path else read(loader, name)
+
+    SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
+    signal.signal(signal.SIGVTALRM, signal.default_int_handler)  # pytest ends at a KeyboardInterrupt
+    signal.setitimer(signal.ITIMER_VIRTUAL, limit)
+    return silent(tests)
+
+
+# ---------------------------------------------------------------- the command
+
+
+def forked(tasks: Sequence[Callable[[], Any]], workers: int) -> list[Any]:
+    """What these functions return, each called in a fork of this process; None for one whose process died."""
+    fork = multiprocessing.get_context("fork")
+    results: list[Any] = [None] * len(tasks)
+    running: dict[Connection, int] = {}
+    waiting = list(enumerate(tasks))[::-1]
+    while waiting or running:
+        while waiting and len(running) < workers:
+            at, task = waiting.pop()
+            ours, theirs = fork.Pipe(duplex=False)
+            fork.Process(target=lambda task=task, theirs=theirs: theirs.send(task())).start()
+            theirs.close()
+            running[ours] = at
+        for each in wait(running):
+            with suppress(EOFError):
+                results[running[each]] = each.recv()
+            del running[each]
+    return results
+
+
+class Target(NamedTuple):
+    """Files to mutate, at these lines where they are named, the tests for them, and how many mutants."""
+
+    name: str
+    lines: dict[Path, Container[int] | None]
+    tests: list[str]
+    count: int
+
+
+def of_papers(papers: Sequence[str], count: int, workers: int) -> list[Target]:
+    """The measures of papers, with as many mutants of each as of the others."""
+    lines = forked([partial(measured_lines, name) for name in papers], workers)
+    tests = [[str(ROOT / "tests" / test) for test in NEAREST[name]] for name in papers]
+    return [Target(*each, count // len(papers)) for each in zip(papers, lines, tests, strict=True)]
+
+
+def of_modules(modules: Sequence[str], tests: Sequence[str], count: int) -> list[Target]:
+    """Files, or all files of folders, as one target."""
+    paths = [ROOT / name for name in modules]
+    files = [file for path in paths for file in (sorted(path.rglob("*.py")) if path.is_dir() else [path])]
+    return [Target(", ".join(modules), dict.fromkeys(files), list(tests), count)]
+
+
+def survivors(target: Target, seed: int, workers: int) -> list[Mutant]:
+    """Run the tests on each mutant of a sample; prints a line. Raises SystemExit where they fail without a mutant."""
+    found: list[Mutant] = []
+    for path, lines in sorted(target.lines.items()):
+        found += (mutant for mutant in mutants(path) if lines is None or mutant.place[0] in lines)
+    chosen = sample(found, target.count, seed)
+    (run,) = forked([partial(without_mutant, target.tests, {str(path) for path in target.lines})], 1)
+    if run is None:
+        sys.exit(f"{' '.join(target.tests)} fail without a mutant: run them with pytest")
+    limit = LEAST + PATIENCE * sum(run.seconds.values())
+    outcomes = forked([partial(survives, mutant, run.nearest(mutant), limit) for mutant in chosen], workers)
+    alive = [mutant for mutant, survived in zip(chosen, outcomes, strict=True) if survived]
+    print(f"{target.name}: {len(chosen) - len(alive)} of {len(chosen)} killed", flush=True)
+    return alive
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m ci.mutants", description=__doc__.partition("\n")[0])
-    parser.add_argument("modules", nargs="+", help="files or folders of the repository")
-    parser.add_argument("--tests", nargs="+", required=True, help="what pytest runs against each mutant")
+    parser = argparse.ArgumentParser(prog="python -m ci.mutants", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument(
+        "of", nargs="*", default=[*NEAREST], help="papers (none: all), or with --tests files or folders"
+    )
+    parser.add_argument("--tests", nargs="+", default=(), help="pytest's arguments for these files")
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--timeout", type=float, default=120.0, help="seconds of a mutant's tests")
+    parser.add_argument("--workers", type=int, default=os.cpu_count())
     chosen = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory() as folder:
-        clone, session = Path(folder) / "clone", Path(folder) / "session.sqlite"
-        subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
-        modules = [str(clone / name) for name in chosen.modules]  # a folder means all its files
-        config, tests = Path(folder) / "mutants.toml", " ".join(chosen.tests)
-        config.write_text(CONFIG.format(modules=modules, timeout=chosen.timeout, tests=tests, python=sys.executable))
-        path = os.pathsep.join(filter(None, (str(clone), os.environ.get("PYTHONPATH"))))  # before what is installed
-        tool = partial(subprocess.run, check=True, cwd=clone, env={**os.environ, "PYTHONPATH": path})
-        command = [sys.executable, "-m", "cosmic_ray.cli"]
-        tool([*command, "baseline", str(config)])  # the tests pass without a mutant
-        tool([*command, "init", str(config), str(session)])
-        sample(session, chosen.count, chosen.seed)
-        tool([*command, "exec", str(config), str(session)])
-        print(*told(session), sep="\n")
+    if not chosen.tests and (other := set(chosen.of) - NEAREST.keys()):
+        parser.error(f"{', '.join(sorted(other))}: name papers ({', '.join(NEAREST)}), or give --tests for files")
+    begun = time.monotonic()
+    os.chdir(ROOT)
+    for name in LOADED:
+        importlib.import_module(name)
+    if chosen.tests:
+        targets = of_modules(chosen.of, chosen.tests, chosen.count)
+    else:
+        targets = of_papers(chosen.of, chosen.count, chosen.workers)
+    alive = [mutant for target in targets for mutant in survivors(target, chosen.seed, chosen.workers)]
+    spent = sum(resource.getrusage(who).ru_utime for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    print(f"{len(alive)} survived; {time.monotonic() - begun:.0f} s, of a processor {spent:.0f} s")
+    print(*(mutant.difference() for mutant in alive), sep="\n\n")
     return 0
 
 

@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from paper_figures.together import board
-from paper_figures.together.experiments.study import crossing, rank
-from paper_figures.together.methods import OTHERS, methods, trials
+from paper_figures.together.experiments.study import by_law, crossing, rank, rate_of
+from paper_figures.together.methods import OTHERS, methods, study, trials
 from paper_figures.together.seconds import LINKS, TIMES, Costs
 from paper_figures.together.tasks import DIGITS, MNIST, TASKS, Task
 from suite.experiment import Context, OutOfTime
@@ -27,7 +27,7 @@ ARTIFACT = "together/mnist"
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=lambda task: task.name)
 def test_every_method_has_as_many_trials_inside_its_box_and_the_same_budget(task: Task):
-    for method in methods(task):
+    for method in (method for method in methods(task) if not method.by_law):
         drawn = trials(task, method)
         assert len(drawn) == task.trials
         low, high = task.adaptive_rates if method.adaptive else task.rates
@@ -53,6 +53,30 @@ def test_a_trial_that_reached_the_target_comes_before_one_of_lower_error():
     reached, late, lower = {"gradients": 90.0, "error": 0.02}, {"gradients": math.inf, "error": 0.03}, None
     lower = {"gradients": math.inf, "error": 0.01}
     assert sorted([late, lower, reached], key=rank) == [reached, lower, late]
+
+
+def test_the_law_chooses_the_batch_of_the_least_predicted_seconds_at_the_rate_where_that_is_least():
+    """N(M) is 400 + 9,600 / M at the first rate and half of it at the third; at the others one trial is lost."""
+    law = next(method for method in methods(MNIST) if method.by_law)
+    plan, constants = study(MNIST, law)["study"], {0: (400, 9_600), 2: (200, 4_800)}
+    tried = plan["trials"][: plan["tried"]]
+    rates = [rate_of(trial) for trial in tried]
+    assert (len(tried), len(set(rates))) == (MNIST.trials, MNIST.trials // 2)
+
+    def ended(place: int) -> dict[str, float]:
+        floor, rise = constants.get(place % 4, (math.inf, 0) if place < 4 else (300, 0))
+        return {"gradients": (floor * tried[place]["batch"] + rise) / plan["batch"], "error": 0.02}
+
+    found = [ended(place) for place in range(len(tried))]
+    slower = {"update_seconds": [[size, 1.0 + size] for size in MNIST.sizes]}  # least (200 + 4,800 / M) (1 + M): 5
+    chosen = plan["trials"][by_law(plan | slower, found)]
+    assert (rate_of(chosen), chosen["batch"]) == (rates[2], 4)
+    alike = {"update_seconds": [[size, 1.0] for size in MNIST.sizes]}  # the fewest updates
+    assert plan["trials"][by_law(plan | alike, found)]["batch"] == max(MNIST.sizes)
+    lost = [each | {"gradients": math.inf, "error": 0.1 * (place != 5)} for place, each in enumerate(found)]
+    assert by_law(plan, lost) == 5  # without a law the best trial
+    for trial in plan["trials"]:
+        assert trial["updates"] * trial["batch"] == MNIST.budget * MNIST.batch
 
 
 def fabricated(folder: Path, gradients: dict[str, list[float]], errors: dict[str, list[float]]) -> Frame:
@@ -122,6 +146,8 @@ def test_seconds_by_link_are_those_of_the_models_by_hand():
     late = {"algorithm": {"h": 8, "switch": 40}}
     costs = partial(Costs, MNIST, 4, "1 Gb/s")
     assert TIMES["alone"](costs({}), 100) == pytest.approx(100 * step)
+    image = {size: seconds / size for size, seconds in MNIST.update_seconds.items()}
+    assert TIMES["alone"](costs({"batch": 64}), 100) == pytest.approx(100 * step * image[64] / image[16])
     assert TIMES["blocking"](costs({}), 100) == pytest.approx(100 * (step + exchange))
     assert TIMES["overlapped"](costs({}), 100) == pytest.approx(100 * max(step, exchange))
     assert TIMES["local"](costs(local), 80) == pytest.approx(80 * step + 10 * exchange)

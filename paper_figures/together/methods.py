@@ -45,6 +45,7 @@ class Method:
     momenta: tuple[float, ...] = (0.0, 0.5, 0.9)
     adaptive: bool = False  # its rates are those of Adam's family
     shares: str = ""  # the method whose runs are its own too, since both make the same updates
+    by_law: bool = False  # whether its own parameter is the batch size, which the inverse law chooses
 
     def at(self, learners: int) -> Method:
         """The same method with so many learners; its name says how many."""
@@ -57,8 +58,20 @@ class Method:
 
 
 def trials(task: Task, method: Method) -> list[Trial]:
-    """The trials of a method on a task."""
-    count = task.trials
+    """The trials of a method on a task; behind those of the law what else it may choose."""
+    return candidates(task, method) if method.by_law else drawn(task, method, task.trials)
+
+
+def candidates(task: Task, method: Method) -> list[Trial]:
+    """Two batch sizes at each of half as many rates, as the law has two constants; then all sizes at these rates."""
+    rates, tried = drawn(task, method, task.trials // 2), (4 * task.batch, task.batch // 2, task.batch)
+    pilots = [rates[i % len(rates)]._replace(own=tried[i // len(rates)]) for i in range(task.trials)]
+    others = [rate._replace(own=size) for rate in rates for size in task.sizes]
+    return pilots + [each for each in others if each not in pilots]
+
+
+def drawn(task: Task, method: Method, count: int) -> list[Trial]:
+    """So many trials, drawn."""
     draw = random.Random(seed("together", task.name, count))
     low, high = task.adaptive_rates if method.adaptive else task.rates
     strata = draw.sample(range(count), count)
@@ -98,6 +111,15 @@ def training(
 def sgd(task: Task, method: Method, trial: Trial) -> Settings:
     """One gradient of the batches of all learners an update."""
     return training(task, method, trial, {"name": "sgd"}, joint=True)
+
+
+def sgd_of_batch(task: Task, method: Method, trial: Trial) -> Settings:
+    """SGD with another batch size, on as many images in all and between two evaluations."""
+    found, size = sgd(task, method, trial), int(trial.own)
+    updates = {name: gradients * task.batch // size for name, gradients in
+               (("updates", task.budget), ("every", task.every), ("warmup", task.warmup))}  # fmt: skip
+    found |= {"schedule": {"warmup": updates.pop("warmup")}, "evaluate": {"every": updates.pop("every")}}
+    return {**found, **updates, "batch": size}
 
 
 def adamw(task: Task, method: Method, trial: Trial) -> Settings:
@@ -157,6 +179,7 @@ ALONE = (
     Method("sgd", "SGD", 1, sgd, "alone"),
     Method("adamw", "AdamW", 1, adamw, "alone", ("decay", (0.0, 0.01, 0.1)), (0.0, 0.9, 0.95), adaptive=True),
     Method("isgd", "ISGD", 1, isgd, "alone", ("zeta / rate", (0.1, 1.0, 10.0))),
+    Method("law", "SGD, the law's batch", 1, sgd_of_batch, "alone", ("batch size", (0.0,)), by_law=True),
 )
 SYNCHRONOUS = Method("sync", "synchronous SGD", 4, sgd, "blocking")
 LOCAL = Method("local", "Local SGD", 4, local_sgd, "local", STEPS)
@@ -183,13 +206,15 @@ def methods(task: Task) -> tuple[Method, ...]:
     """The methods of a task in the order of the board: one learner, four, sixteen, then those of other packages."""
     four = [method.at(4) for method in PARALLEL]
     sixteen = [method.at(16) for method in MANY] if 16 in task.learners else []
-    return (*ALONE, *four, *sixteen, *(OTHERS[name] for name in sorted(OTHERS)))
+    alone = [method for method in ALONE if task.update_seconds or not method.by_law]
+    return (*alone, *four, *sixteen, *(OTHERS[name] for name in sorted(OTHERS)))
 
 
 def study(task: Task, method: Method) -> Mapping[str, Any]:
     """Settings of ``together/study`` for a method on a task."""
     drawn = trials(task, method)
     tried = [method.settings(task, method, trial) for trial in drawn]
+    chosen = {"tried": task.trials, "update_seconds": [[size, task.update_seconds[size]] for size in task.sizes]}
     return {
         "data": {**task.data, "subset": task.subset},
         "model": dict(task.model),
@@ -203,5 +228,6 @@ def study(task: Task, method: Method) -> Mapping[str, Any]:
             "validation": task.validation,
             "target": task.target,
             "median": task.median,
+            **(chosen if method.by_law else {}),
         },
     }

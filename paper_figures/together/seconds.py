@@ -1,8 +1,9 @@
 """Seconds that a method would take for so many rounds at three links, by the suite's cost models.
 
 A *round* is one gradient of every learner at once. The model has k learners on k devices: a gradient takes each the
-task's ``gradient_seconds``, messages cross a link, and what overlaps is what the method's paper overlaps. Nothing
-here was measured; the links are round numbers.
+task's ``gradient_seconds``, messages cross a link, and what overlaps is what the method's paper overlaps. These are
+round numbers. How much less or more an image takes in a batch of another size was measured
+(``Task.update_seconds``).
 """
 
 from __future__ import annotations
@@ -66,7 +67,12 @@ class Costs:
 
 
 def alone(costs: Costs, rounds: float) -> float:
-    return rounds * costs.compute
+    """Gradients one after another, at the measured cost of an image in a batch of their size."""
+    task, size = costs.task, costs.settings.get("batch", costs.task.batch)
+    if size == task.batch:
+        return rounds * costs.compute
+    measured = task.update_seconds
+    return rounds * costs.compute * (measured[size] / size) / (measured[task.batch] / task.batch)
 
 
 def blocking(costs: Costs, rounds: float) -> float:

@@ -8,7 +8,7 @@ its value over the first ``warmup`` evaluations and stays there: a target's plac
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 TUNING_SEED = 1000  # no fresh seed
@@ -38,6 +38,12 @@ class Task:
     adaptive_rates: tuple[float, float] = (3e-4, 1e-2)  # of Adam's
     median: int = 3  # evaluations whose median must pass the target
     decay: float = 5e-4  # L2, of SGD's family
+    update_seconds: Mapping[int, float] = field(default_factory=dict)  # of SGD by batch size, measured; {}: no law
+
+    @property
+    def sizes(self) -> list[int]:
+        """The batch sizes among which the inverse law chooses: from a quarter of the task's to 16 times as many."""
+        return [size for size in sorted(self.update_seconds) if self.batch / 4 <= size <= 16 * self.batch]
 
     @property
     def parameters(self) -> int:
@@ -45,6 +51,9 @@ class Task:
 
 
 LENET = ((288_000, 520), (1_600_000, 25_050), (400_000, 400_500), (5_000, 5_010))
+# By paper_figures.together.update_seconds on one core of an AMD EPYC, torch 2.14.1, 26 November 2026.
+LENET_SECONDS = {1: 3.23e-3, 2: 3.79e-3, 4: 4.89e-3, 8: 6.65e-3, 16: 10.1e-3, 32: 16.5e-3, 64: 28.6e-3, 128: 52.4e-3,
+                 256: 102e-3}  # fmt: skip
 QUICK = ((2_457_600, 2_432), (6_553_600, 25_632), (3_276_800, 51_264), (65_536, 65_600), (640, 650))
 
 DIGITS = Task(
@@ -61,6 +70,7 @@ DIGITS = Task(
     target=0.8,
     layers=LENET,
     gradient_seconds=1e-3,
+    update_seconds=LENET_SECONDS,
     trials=2,
     seeds=(0, 1),
 )
@@ -78,6 +88,7 @@ MNIST = Task(
     target=0.025,
     layers=LENET,
     gradient_seconds=4e-3,
+    update_seconds=LENET_SECONDS,
     learners=(4, 16),
 )
 CIFAR10 = Task(

@@ -202,6 +202,10 @@ def _against(
         if kind not in known:
             known[kind] = _nearest(ours, basis)
         printed, departed = known[kind]
+        if printed in basis.lent:
+            names = " and ".join(lender.name for lender in basis.lent)
+            found.append((STAND_IN, f"one seed, its scatter lent by {names}"))
+            continue
         followed[printed.name].append(ours)
         found += [*departed, *_arrival(read, printed)]
     taken = [printed for printed in basis.experiments if followed[printed.name]]
@@ -219,7 +223,8 @@ def _kind(ours: Described) -> str:
 
 def _nearest(ours: Described, basis: Basis) -> tuple[PrintedExperiment, list[Departure]]:
     """The printed experiment from which a training departs least, and how; of equals one on its own data."""
-    ways = [(printed, list(departures(ours, printed))) for printed in basis.experiments]
+    candidates = (*basis.experiments, *basis.lent)
+    ways = [(printed, list(departures(ours, printed))) for printed in candidates]
     rank = lambda found: max((GRADES.index(grade) for grade, _ in found), default=0)
     return min(ways, key=lambda way: (rank(way[1]), len(way[1]), any(_data(ours, way[0]))))
 

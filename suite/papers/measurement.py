@@ -127,10 +127,17 @@ def measure_evidence(artifact: Artifact, evidence: Evidence, claimed: bool | Non
 
 
 def _asked(artifact: str) -> set[str]:
-    """The quantities of an artifact that entries of its paper ask for; none of a paper that is not here."""
+    """The quantities of an artifact that entries of its paper ask for, or did by a rule of before.
+
+    None of a paper that is not here.
+    """
     paper = artifact.partition("/")[0]
-    claims = entries(paper) if paper in catalogue.PAPERS else ()
-    return {claim.quantity for claim in claims if claim.artifact == artifact}
+    if paper not in catalogue.PAPERS:
+        return set()
+    claims = [claim for claim in entries(paper) if claim.artifact == artifact]
+    rules = read(catalogue.PAPERS[paper].home).rules
+    before = {line["rule"].get("quantity", "") for claim in claims for line in rules.get(claim.id, ())}
+    return before.union(claim.quantity for claim in claims)
 
 
 def is_timed(name: str) -> bool:
@@ -272,7 +279,7 @@ def _verdict(
                 held = standing(claim, artifact, began, stored, rests.digest)
                 if verdict.verdict != "not run":
                     verdict = _graded(verdict, graded, held, rests)
-                    verdict = _as_registered(verdict, held)
+                    verdict = _as_registered(verdict, held, measurement.found)
                     return _unless_contested(verdict, measurement)
             except ClaimError as error:  # what was measured does not fit the claim: nobody else's fault
                 return Verdict(claim, "not run", str(error), ours, profile, red=True)
@@ -283,8 +290,11 @@ def _verdict(
     return not_run(claim, lacking(claim, measured), proxy)
 
 
-def _as_registered(verdict: Verdict, held: Standing) -> Verdict:
-    """The verdict under the rule that stood when the runs began, the present rule's beside it as exploratory."""
+def _as_registered(verdict: Verdict, held: Standing, measured: Mapping[str, Estimate]) -> Verdict:
+    """The verdict under the rule that stood when the runs began, the present rule's beside it as exploratory.
+
+    ``measured`` are the artifact's numbers by quantity: the rule of then may ask for another one.
+    """
     ours = verdict.measured
     if held.order == UNREGISTERED:
         return replace(verdict, red=True, why=f"{held.because}: `sgd-suite register` records it. {verdict.why}")
@@ -300,9 +310,10 @@ def _as_registered(verdict: Verdict, held: Standing) -> Verdict:
         found = replace(verdict, claim=registered, verdict=known["verdict"], measured=number, red=False)
     else:
         try:
-            said = judge(registered, ours, verdict.profile, verdict.rests_on)
-            found = replace(verdict, claim=registered, verdict=said.verdict, red=said.red)
-        except ClaimError:  # another quantity is measured today
+            number = measured[registered.quantity]
+            said = judge(registered, number, verdict.profile, verdict.rests_on)
+            found = replace(verdict, claim=registered, verdict=said.verdict, measured=number, red=said.red)
+        except (ClaimError, KeyError):  # the quantity of then is measured no more
             found = replace(verdict, verdict="inconclusive", red=False)
     if found.verdict == verdict.verdict:
         return verdict

@@ -17,6 +17,7 @@ the training data. ``times`` scales a rate by one of SCALES, ``total`` compares 
 runs of all the groups named. A claim with a ``from`` of its own is held against it even where a run is exact.
 ``drops`` are pairs of an epoch and a factor of the rate, with ``when = "loss below"`` of a mean loss and a factor;
 or the rate is multiplied ``by`` a factor ``every`` so many epochs.
+``lent`` names groups whose runs lend their scatter between seeds to a claim with one seed.
 ``speaks_of`` says why a claim is decided at a smaller size than its figure's.
 ``script`` in place of ``where`` names a public script of the authors that sets what the text does not say. Runs are
 held against it, and it is not counted as printed.
@@ -95,6 +96,7 @@ class Basis:
     speaks_of: str = ""
     named: bool = False  # the claim itself names its experiments
     modelled: str = ""  # the cost model that the claim's measure applies
+    lent: tuple[PrintedExperiment, ...] = ()  # whose scatter between seeds a claim with one seed borrows
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,7 @@ class PrintedSettings:
             entry.get("speaks_of", ""),
             "from" in own,
             entry.get("modelled", ""),
+            tuple(self.experiments[group] for group in entry.get("lent", ()) if self.experiments[group] not in found),
         )
 
 
@@ -205,16 +208,15 @@ def _artifact(
 def _entry(
     table: Any, experiments: Mapping[str, PrintedExperiment], where: str, names: set[str] | None = None
 ) -> dict[str, Any]:
-    """``from``, ``every``, ``speaks_of`` and ``modelled`` of an artifact or a claim, and the fields it changes."""
-    _known(table, {*FIELDS, "from", "every", "speaks_of", "modelled", *(names or ())}, where)
+    """What an artifact or a claim says beside the fields that it changes, and these fields."""
+    _known(table, {*FIELDS, "from", "every", "speaks_of", "modelled", "lent", *(names or ())}, where)
     found: dict[str, Any] = {key: table[key] for key in ("every", "speaks_of", "modelled") if key in table}
-    for group in table.get("from", ()):
+    for group in (*table.get("from", ()), *table.get("lent", ())):
         if group not in experiments:
             raise SettingsError(f"{where}: there is no group {group!r}; there are {sorted(experiments)}")
         if absent := missing(experiments[group]):
             raise SettingsError(f"{where}: group {group!r} does not say {absent}: a place, or {NOT_PRINTED!r}")
-    if "from" in table:
-        found["from"] = tuple(table["from"])
+    found |= {key: tuple(table[key]) for key in ("from", "lent") if key in table}
     found["fields"] = {key: _field(table[key], f"{where} {key}") for key in FIELDS if key in table}
     return found
 

@@ -47,8 +47,8 @@ def home(tmp_path: Path, papers, monkeypatch: pytest.MonkeyPatch) -> Path:
     LIVE.cache_clear()
 
 
-def publish(home: Path, tolerance: float) -> None:
-    (home / "published" / "toy.toml").write_text(RULES.format(tolerance=tolerance))
+def publish(home: Path, tolerance: float, more: str = "") -> None:
+    (home / "published" / "toy.toml").write_text(RULES.format(tolerance=tolerance) + more)
     entries.cache_clear()
 
 
@@ -230,6 +230,17 @@ def test_a_line_that_is_none_is_named(home: Path) -> None:
     LIVE.cache_clear()
     with pytest.raises(RegisterError, match=r"register.jsonl, line 2 is no line of a register"):
         read(home)
+
+
+def test_a_rule_on_another_quantity_leaves_the_number_of_the_one_before(home: Path) -> None:
+    """Registered on the mean, 0.9, and since then on the share, 1."""
+    at("2021-01-01")
+    before = verdict(run(home, "2021-01-02"))
+    publish(home, 0.6, 'quantity = "share"')
+    at("2022-01-01")
+    found = verdict(run(home, "2021-01-03"))  # also before the line of 2022
+    assert (found.verdict, found.measured.values) == (before.verdict, before.measured.values)
+    assert (found.exploratory.verdict, found.exploratory.measured.values) == ("reproduced", (1.0,))
 
 
 def test_a_number_that_moved_while_its_runs_did_not_is_exploratory(home: Path) -> None:

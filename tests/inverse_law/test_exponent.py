@@ -47,6 +47,20 @@ def test_more_thresholds_of_one_curve_are_no_repetitions():
     assert thrice.high - thrice.low == pytest.approx(one.high - one.low, rel=0.2)
 
 
+def test_the_width_is_the_jackknifes_over_seeds() -> None:
+    """Two seeds of different exponents: t of one degree times half of what their own exponents lie apart."""
+    slow, fast = (family(exponent, seeds=1, draw=7) for exponent in (0.9, 1.1))
+    one, other = (joint_exponent([[counted]]).mean for counted in (slow, fast))
+    found = joint_exponent([[[replace(u, seen=u.seen + v.seen) for u, v in zip(slow, fast, strict=True)]]])
+    assert found.high - found.mean == pytest.approx(12.7062 * abs(one - other) / 2, rel=1e-3)
+
+
+def test_an_exponent_beyond_the_range_is_open_there_and_bounded_by_its_squares() -> None:
+    found = joint_exponent([[family(8, draw=8)]])
+    assert (found.high, found.mean) == (math.inf, pytest.approx(5))
+    assert 4 < found.low < 5
+
+
 @pytest.mark.parametrize(("limit", "agrees"), [(1_000, True), (20_000, False)])
 def test_a_limit_is_a_bound(limit, agrees):
     """At M = 1 the law says 4,200 updates: not within 1,000 agrees with it, not within 20,000 does not."""

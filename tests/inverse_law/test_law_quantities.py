@@ -56,7 +56,6 @@ def test_where_every_update_was_tested_those_runs_count_and_lower_thresholds_hav
 
     frame = searches(law, [FAST])
     assert measured(f"inverse_law/fig1a/misfit-{FAST}", frame).values == close((0.0,), abs=1e-6)
-    assert measured("inverse_law/fig1b/threshold-too", frame).values == close((-1.0,) * 3)
     assert exponent(families(frame, BY_NAME[FAST]).values()).mean > -0.95  # all of its thresholds
     grid = searches(law, [FAST], keep=lambda group: 0 if group.endswith("/every") else 10)
     assert measured(f"inverse_law/fig1a/misfit-{FAST}", grid).values[0] > 0.2
@@ -122,8 +121,7 @@ def test_a_curve_of_one_seed_has_the_scatter_that_it_is_lent() -> None:
 def test_curves_together_share_an_exponent(true: float) -> None:
     frame = searches(power(true, 200, 800), [SMALL, FAST, PARITY, LARGE], 0.002)
     word = "reproduced" if true == 1 else "not reproduced"
-    for name in ("no-lack-of-fit", "cv-error-too", "threshold-too", "classes-too"):
-        assert verdict(f"inverse_law/fig1b/{name}", frame) == word, name
+    assert verdict("inverse_law/fig1b/no-lack-of-fit", frame) == word
     shown = fig1.table_of_laws(frame).set_index(["quantity", "curve"])["value"]["exponent"]
     assert list(shown.index) == [BY_NAME[name].title for name in (SMALL, FAST, PARITY, LARGE)] + [
         "all curves together"
@@ -137,8 +135,8 @@ def test_the_validation_loss_is_read_apart() -> None:
         sizes = frame.stored[frame.runs.at[run, "run"]].spec.settings["batch"]
         if isinstance(frame.runs.at[run, "crossed_validation"], list):
             frame.runs.at[run, "crossed_validation"] = [90 + 9_000 / sizes**0.5]
-    assert measured("inverse_law/fig1b/cv-error-too", frame).values == close((-0.5,))
-    assert measured("inverse_law/fig1b/threshold-too", frame).values == close((-1.0,) * 3)
+    assert measured("inverse_law/fig1b/misfit-validation", frame).values[0] > 0.2
+    assert measured(f"inverse_law/fig1a/misfit-{FAST}", frame).values == close((0.0,), abs=0.02)
 
 
 def test_an_excess_is_over_the_law_of_larger_batches() -> None:
@@ -214,6 +212,9 @@ def test_each_sentence_on_the_loop_can_fail() -> None:
     )
     assert verdict("inverse_law/eq1/product", loop(runs=dearer)) == "not reproduced"
     assert verdict("inverse_law/alg1/few-updates", loop(runs=dearer)) == "not reproduced"
+    timed = [(1, 0, 49, 1.0, 9.0), (1, 1, 50, 1.0, 2.0), (8, 0, 60, 1.0, 2.0)]  # 49 updates are too few to time
+    short = loop(runs=columns(("batch", "seed", "updates", "early", "late"), timed))
+    assert measured("inverse_law/alg1/few-updates", short).values == close((2.0,))
     steady = columns(
         ("batch", "seed", "repeat", "updates", "seconds", "early", "late"),
         [(b, s, 0, 100, (40 + 80 / b) * max(b, 8) / 100, 1.0, 1 + 0.01 * s) for b in BATCHES for s in range(3)],
@@ -239,10 +240,10 @@ def translated(exponent: float, letter: str = "d", profile: str = "reduced") -> 
 
 def test_words_follow_the_law() -> None:
     true, root = translated(1.0), translated(0.5)
-    found = measured("inverse_law/fig2d/law", true)
-    assert found.values == close((-1,), rel=0.05)
-    assert found.note.startswith("seven sittings of Europarl de-en; power against")
-    assert found.note.endswith("BLEU 10.0 to 11.0 where they end")
+    assert fig2.law("panel", true).mean == close(-1, rel=0.05)
+    found = measured("inverse_law/fig2d/misfit", true)
+    assert found.values == close((0.0,), abs=0.02)
+    assert found.note == "seven sittings of Europarl de-en; BLEU 10.0 to 11.0 where they end"
     assert (verdict("inverse_law/fig2d/law", true), verdict("inverse_law/fig2d/law", root)) == (
         "reproduced", "not reproduced",
     )  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from fabricated_frames import frame_of, measured, student, verdict
 
-from paper_figures.isgd import fig8
+from paper_figures.isgd import fig2, fig8
 from paper_figures.isgd.settings import NETWORKS
 from suite.papers.artifact import Missing
 from suite.papers.panel import Frame
@@ -56,7 +56,9 @@ def test_the_mean_falls_in_both_halves_of_every_run() -> None:
         chosen = {"data": {"name": "cifar10"}, "batch": 100, "model": {"name": "caffe_cifar_quick"}}
         return {"tables": {"updates": updates}, "settings": chosen}
 
-    found = measured("isgd/fig2/decline", frame_of({"isgd": [run(10, 8, 7, 5), run(9, 8, 8, 4)]}))
+    frame = frame_of({"isgd": [run(10, 8, 7, 5), run(9, 8, 8, 4)]})
+    assert list(fig2.updates(frame, frame.ids[0])["epoch"]) == pytest.approx([k / 500 for k in range(6)])
+    found = measured("isgd/fig2/decline", frame)
     assert (found.values, found.proxy) == ((2.0, 1.0), True)
     assert verdict("isgd/fig2/decline", frame_of({"isgd": [run(10, 8, 7, 5)]})) == "reproduced"
     assert verdict("isgd/fig2/decline", frame_of({"isgd": [run(10, 8, 7, 7.5)]})) == "not reproduced"

@@ -58,6 +58,8 @@ def test_an_accuracy_is_the_mean_of_its_seeds(row: str, place: int) -> None:
     measured = found(name, table1(SEEDS, profile="reduced"))
     assert measured.spans == (pytest.approx(student(SEEDS[row][:, place])),)
     assert (measured.n, measured.note) == (3, f"cifar10 at checkpoint {place + 1} of 5")
+    two = table1({each: seeds[:2] for each, seeds in SEEDS.items()}, profile="reduced")
+    assert QUANTITIES[name].value(two).mean == pytest.approx(SEEDS[row][:2, place].mean())
     # one seed is as wide as five of the stand-in lie apart: t of 4 degrees times the deviation of -2 .. 2
     value, half = PRINTED[row][place], 2.7764451 * math.sqrt(2.5) * 0.01 * (place + 1)
     ((mean, low, high),) = found(name, table1(PRINTED, apart=0.01)).spans

@@ -188,7 +188,7 @@ def test_predicted_times_are_read_row_by_row() -> None:
     for row, name in ((TABLE2[0], "table2/r01-left-out"), (BASELINE, "table3/baseline-left-out")):
         each = quantity(name)
         found = each.of(frame)
-        assert found.spans == ((other[row], other[row] - 2, other[row] + 4),)
+        assert (found.spans, found.n) == (((other[row], other[row] - 2, other[row] + 4),), 1)
         assert found.note == "calibrated on the other rows; ends over 3 starts of the fit"
 
 
@@ -212,6 +212,11 @@ def test_a_node_peaks_at_what_its_processors_add_up_to() -> None:
     """Four processors of eight cores at 3.84 GHz, 8 flop per cycle, in Gflop/s."""
     peak = quantity("table1/hardware-node-peak").of(frame_of({"none": [None]}))
     assert peak.values == (pytest.approx(983.04),)
+
+
+def test_an_incast_takes_what_the_idle_link_takes_or_longer() -> None:
+    found = quantity("fig2/incast-1s").of(frame_of({"times": [{"incast_seconds": 1.2}]}))
+    assert (found.spans, found.n) == ((pytest.approx((1.2, 16 * 0.003125, 1.2)),), 1)
 
 
 UNDECIDED = ("rudra/fig2/incast-1s",)  # from an idle link on, which no effective bandwidth narrows

@@ -13,7 +13,10 @@ def parts(spec: RunSpec) -> list[tuple[RunSpec, float]]:
     """The trainings of a study, as the harness's own, and the share of its budget that each is likely to take."""
     settings = thaw(spec.settings)
     study = settings.pop("study")
-    trials = [RunSpec("train", {**settings, **trial}, study["tuning_seed"]) for trial in study["trials"]]
+    trials = [
+        RunSpec("train", {**settings, **trial}, study["tuning_seed"])
+        for trial in study["trials"][: study.get("tried")]
+    ]
     fresh = [RunSpec("train", {**settings, **study["trials"][0]}, seed) for seed in study["seeds"]]
     return [(each, REACHED) for each in trials] + [(each, 1.0) for each in fresh]
 

@@ -2,12 +2,14 @@
 
 Settings are those of ``train`` (:mod:`suite.training.loop`), with ``server`` those of a server's training, and::
 
-    study   {trials, tuning_seed, seeds, batch, validation, target, median}
+    study   {trials, tuning_seed, seeds, batch, validation, target, median, tried?, update_seconds?}
 
 ``trials`` is a list of settings that take the place of the study's own, each one training on ``tuning_seed`` that
 ends at the target. The best is the one with the fewest gradient evaluations to the target; of trials that do not
 reach it, the one with the lowest error at its end. Its settings are then trained on ``seeds``, to the end of the
-budget.
+budget. With ``update_seconds``, pairs of a batch size and seconds of an update, only the first ``tried`` are trained.
+Each rate's trials determine N(M) = N_inf + alpha / M, and of all ``trials`` the one of the least predicted seconds is
+chosen (:mod:`suite.batch_size.chosen`).
 
 The error that counts is that on ``validation`` training images that no training reads: those behind the images of
 ``data.subset`` in the draw that made the subset. Test images are read once, at the end of a training on a fresh seed.
@@ -17,13 +19,17 @@ from __future__ import annotations
 
 import json
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from statistics import median
 from typing import Any
 
 from torch import Tensor
 
+from suite.batch_size.chosen import choose
+from suite.batch_size.law import FitError, Updates
 from suite.data import images
 from suite.experiment import Context
 from suite.lazy import pd
@@ -44,18 +50,47 @@ def study(spec: RunSpec, context: Context) -> Outcome:
     apply(context.execution)
     settings = thaw(spec.settings)
     plan = settings.pop("study")
-    trainings = len(plan["trials"]) + len(plan["seeds"])
+    pilots = plan["trials"][: plan.get("tried")]
+    trainings = len(pilots) + len(plan["seeds"])
 
     def train(place: int, changes: Mapping[str, Any], run_seed: int, *, tuning: bool) -> dict[str, Any]:
         report = lambda fraction: context.report((place + fraction) / trainings)
         inside = replace(context, folder=context.folder / f"training-{place}", report=report)
         return training({**settings, **changes}, plan, run_seed, inside, tuning=tuning)
 
-    tried = [train(i, trial, plan["tuning_seed"], tuning=True) for i, trial in enumerate(plan["trials"])]
-    choice = min(range(len(tried)), key=lambda i: rank(tried[i]))
+    tried = [train(i, trial, plan["tuning_seed"], tuning=True) for i, trial in enumerate(pilots)]
+    choice = by_law(plan, tried) if "update_seconds" in plan else best(tried)
     first = len(tried)
     fresh = [train(first + i, plan["trials"][choice], s, tuning=False) for i, s in enumerate(plan["seeds"])]
     return outcome(choice, tried, fresh, plan["seeds"])
+
+
+def best(tried: Sequence[Mapping[str, Any]]) -> int:
+    """The place of the trial that did best."""
+    return min(range(len(tried)), key=lambda i: rank(tried[i]))
+
+
+def by_law(plan: Mapping[str, Any], tried: Sequence[Mapping[str, Any]]) -> int:
+    """The place of the batch size and rate with the least predicted seconds; the best trial where no rate has a law.
+
+    A rate has none where fewer than two of its trials reached the target.
+    """
+    places = {(rate_of(trial), trial["batch"]): i for i, trial in enumerate(plan["trials"])}
+    counted: dict[tuple[float, float], list[Updates]] = defaultdict(list)
+    for trial, ended in zip(plan["trials"], tried, strict=False):  # the first of them were tried
+        if ended["gradients"] < math.inf:
+            updates = ended["gradients"] * plan["batch"] / trial["batch"]
+            counted[rate_of(trial)].append(Updates(trial["batch"], (updates,)))
+    predicted = {}
+    for rate, found in counted.items():
+        with suppress(FitError, ValueError):
+            choice = choose(dict(plan["update_seconds"]), found)
+            predicted[places[rate, choice.batch]] = choice.predicted[choice.batch]
+    return min(predicted, key=predicted.__getitem__) if predicted else best(tried)
+
+
+def rate_of(trial: Mapping[str, Any]) -> tuple[float, float]:
+    return trial["rate"], trial["descent"]["momentum"]
 
 
 def rank(ended: Mapping[str, Any]) -> tuple[float, float]:
