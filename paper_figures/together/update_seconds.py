@@ -8,8 +8,9 @@ from __future__ import annotations
 import sys
 import time
 
-from paper_figures.together.tasks import TASKS, Task
 from suite.batch_size.knee import time_updates, typical
+
+from paper_figures.together.tasks import TASKS, Task
 from suite.runs.environment import machine, versions
 
 
