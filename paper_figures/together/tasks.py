@@ -51,7 +51,7 @@ class Task:
 
 
 LENET = ((288_000, 520), (1_600_000, 25_050), (400_000, 400_500), (5_000, 5_010))
-# By paper_figures.together.update_seconds on one core of an AMD EPYC, torch 2.14.1, 26 November 2026.
+# By paper_figures.together.experiments.update_seconds on one core of an AMD EPYC, torch 2.14.1, 26 November 2026.
 LENET_SECONDS = {1: 3.23e-3, 2: 3.79e-3, 4: 4.89e-3, 8: 6.65e-3, 16: 10.1e-3, 32: 16.5e-3, 64: 28.6e-3, 128: 52.4e-3,
                  256: 102e-3}  # fmt: skip
 QUICK = ((2_457_600, 2_432), (6_553_600, 25_632), (3_276_800, 51_264), (65_536, 65_600), (640, 650))

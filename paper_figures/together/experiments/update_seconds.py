@@ -1,26 +1,24 @@
 """Measure the seconds of one update of plain SGD at each batch size, which ``Task.update_seconds`` holds.
 
-``OMP_NUM_THREADS=1 python -m paper_figures.together.update_seconds mnist`` prints them.
+OMP_NUM_THREADS=1 python -m paper_figures.together.experiments.update_seconds mnist
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
 
-from suite.batch_size.knee import time_updates, typical
+import torch
+from torch.nn.functional import cross_entropy
 
 from paper_figures.together.tasks import TASKS, Task
+from suite.batch_size.chosen import time_updates, typical
 from suite.runs.environment import machine, versions
+from suite.training.build import make_network
 
 
 def measured(task: Task, rounds: int = 9) -> dict[int, float]:
     """Seconds of processor time by batch size: the median of turns that the sizes take, on random pixels."""
-    import torch
-    from torch.nn.functional import cross_entropy
-
-    from suite.training.build import make_network
-
     network = make_network(task.model, 0, "cpu", torch.float32)
     sizes, parameters = [2**power for power in range(9)], list(network.parameters())
     pixels = torch.rand(max(sizes), *network.input_shape)  # [M, C, H, W]
@@ -36,5 +34,8 @@ def measured(task: Task, rounds: int = 9) -> dict[int, float]:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("task", choices=[name for name, task in TASKS.items() if task.update_seconds])
+    chosen = parser.parse_args()
     print(machine()["cpu"], f"torch {versions()['torch']}", time.strftime("%d %B %Y", time.gmtime()), sep=", ")
-    print({size: float(f"{seconds:.3g}") for size, seconds in measured(TASKS[sys.argv[1]]).items()})
+    print({size: float(f"{seconds:.3g}") for size, seconds in measured(TASKS[chosen.task]).items()})
