@@ -248,8 +248,13 @@ def scales(panel: Panel, evidence: Evidence, measurement: Measurement, drawn: It
     claimed = _asked(panel.id) & set(measurement.rests)
     judged = {read.spec.id for name in claimed for read in measurement.rests[name].runs}
     frame = panel.read(evidence)
-    alone = sorted(((asked.intersection(drawn) or asked) - judged).intersection(frame.stored))
-    return {grade(f"{panel.id}/drawing", Rests((read_of(frame.stored[run]),)), experiments).rests_on for run in alone}
+    alone = ((asked.intersection(drawn) or asked) - judged).intersection(frame.stored)
+    found = set()
+    for specs in evidence.groups.values():  # a group together, for the number of its seeds
+        runs = tuple(read_of(frame.stored[spec.id]) for spec in specs if spec.id in alone)
+        if runs:
+            found.add(grade(f"{panel.id}/drawing", Rests(runs), experiments).rests_on)
+    return found
 
 
 def _verdict(

@@ -291,3 +291,10 @@ def test_tables_hold_what_is_drawn() -> None:
     assert table.groupby("method").size().to_dict() == {"ISGD": 15, "SGD": 15}
     assert table["top-1 accuracy"].max() == pytest.approx(0.992)
     assert paper("isgd").artifact("isgd/fig5b").draw is not None
+
+
+def test_before_the_last_pair_the_first_ones_are_drawn() -> None:
+    groups = {"sgd": [training(e) for e in SGD], "isgd": [training(ISGD[0]), training(ISGD[1]), None]}
+    assert set(fig5.table(frame_of(groups))["seed"]) == {0, 1}
+    with pytest.raises(Missing):
+        fig5.table(frame_of(groups, "reduced"))
