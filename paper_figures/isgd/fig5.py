@@ -195,14 +195,14 @@ def table(frame: Frame) -> pd.DataFrame:
     return rows[[name for name in kept if name in rows]].reset_index(drop=True)
 
 
-def draw_methods(frame: Frame, axes: Axes, shown: str, legend: str = "lower right") -> pd.DataFrame:
+def draw_methods(frame: Frame, axes: Axes, shown: str, *, room_above: bool = False) -> pd.DataFrame:
     """Both methods against gradient evaluations: the mean over seeds, the band from the lowest to the highest."""
     rows = table(frame)
     sns.lineplot(rows, x="updates", y=shown, hue="method", style="method", errorbar=("pi", 100), ax=axes)
     axes.set(xlabel="gradient evaluations")
     seeds, planned = rows["seed"].nunique(), len(frame.groups["sgd"])
     several = f"mean and range of {seeds}{f' of {planned}' if seeds < planned else ''} seeds"
-    axes.legend(title=several if seeds > 1 else "one seed", loc=legend)
+    axes.legend(title=several if seeds > 1 else "one seed", loc="upper right" if room_above else "lower right")
     axes.set_title(NAMES[data_of(frame)])
     return rows
 
@@ -210,7 +210,7 @@ def draw_methods(frame: Frame, axes: Axes, shown: str, legend: str = "lower righ
 def draw_accuracy(claim: str, frame: Frame, figure: Figure) -> None:
     """Accuracy on the paper's axis, begun lower where ours is lower, with a printed level across."""
     axes = figure.subplots()
-    rows = draw_methods(frame, axes, "top-1 accuracy", "upper right" if claim else "lower right")
+    rows = draw_methods(frame, axes, "top-1 accuracy", room_above=bool(claim))
     axes.set_ylabel("validation accuracy")
     if data_of(frame) not in ACCURACIES:
         return
