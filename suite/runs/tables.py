@@ -8,7 +8,7 @@ import os
 import resource
 import sys
 from collections.abc import Callable, Iterator
-from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TypeVar
 
@@ -29,8 +29,7 @@ def read_table(data: bytes) -> pd.DataFrame:
     What the footer promises is looked at before a page is unpacked. A footer can lie, so the process may take no
     more than ``PARSING`` bytes meanwhile (on Linux; elsewhere only the footer bounds it).
     """
-    # looked up here: a first look imports pandas, which needs threads and more memory than a table may take
-    read = partial(pd.read_parquet, io.BytesIO(data), use_threads=False)
+    read = lambda: pd.read_parquet(io.BytesIO(data), use_threads=False)
     return _bounded(data, read, lambda frame: int(frame.memory_usage(deep=True).sum()))
 
 
@@ -53,6 +52,7 @@ def _bounded(data: bytes, read: Callable[[], Table], size: Callable[[Table], int
     """What ``read`` makes of a file whose footer and outcome are within the bounds. Raises as ``read_table``."""
     import pyarrow.parquet as pq
 
+    import_module("pandas")  # here: its import needs threads and more memory than a table may take
     try:
         footer = pq.read_metadata(io.BytesIO(data))
         unpacked = sum(footer.row_group(i).total_byte_size for i in range(footer.num_row_groups))
