@@ -146,21 +146,6 @@ class Effort:
     compile_all: bool = False
 
 
-def prepared(workload: Workload, effort: Effort) -> tuple[Alternation, dict[str, str], int]:
-    """Sides that are built and warm, reasons for those that are not there, and how many rounds to make."""
-    from benchmarks.sides import build
-    from suite.spec import RunSpec
-    from suite.training.numerics import apply, choose
-
-    apply(choose(RunSpec("train"), effort.device, 1))
-    sides, absent = build(workload, effort.device, effort.rivals, effort.threads, effort.compile_all)
-    turns = Alternation(sides, Timer(effort.device))
-    gone = turns.warm(workload.block, SAMPLE, hopeless)
-    absent |= {name: why for name, why in hopeless(turns.warmed).items() if name in gone}
-    round_seconds = turns.updates * sum(turns.warmed[name] for name in turns.sides)
-    return turns, absent, min(MOST, max(FEWEST, round(effort.seconds / round_seconds)))
-
-
 def hopeless(seconds: Mapping[str, float]) -> dict[str, str]:
     """Sides that take too long to be timed in rounds, with the reason; never the fastest of their kind.
 

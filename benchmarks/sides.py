@@ -11,9 +11,11 @@ from typing import Any
 import torch
 
 from benchmarks import ours, plain
-from benchmarks.measuring import Side, Timer
+from benchmarks.measuring import FEWEST, MOST, SAMPLE, Alternation, Effort, Side, Timer, hopeless
 from benchmarks.processes import Workers
 from benchmarks.workloads import Workload
+from suite.spec import RunSpec
+from suite.training.numerics import apply, choose
 
 TRIED = 5  # updates of a form when the quickest is looked for
 LEFT_OUT = "left out by --rivals"
@@ -179,3 +181,14 @@ def _jax(
 
 def _working(sides: dict[str, Side], name: str, workers: Workers, threads: int) -> None:
     sides[name] = Side(workers.run, threads, workers.execution, workers.close)
+
+
+def prepared(workload: Workload, effort: Effort) -> tuple[Alternation, dict[str, str], int]:
+    """Sides that are built and warm, reasons for those that are not there, and how many rounds to make."""
+    apply(choose(RunSpec("train"), effort.device, 1))
+    sides, absent = build(workload, effort.device, effort.rivals, effort.threads, effort.compile_all)
+    turns = Alternation(sides, Timer(effort.device))
+    gone = turns.warm(workload.block, SAMPLE, hopeless)
+    absent |= {name: why for name, why in hopeless(turns.warmed).items() if name in gone}
+    round_seconds = turns.updates * sum(turns.warmed[name] for name in turns.sides)
+    return turns, absent, min(MOST, max(FEWEST, round(effort.seconds / round_seconds)))

@@ -15,7 +15,8 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.document import Book
-from benchmarks.measuring import Effort, finished, prepared
+from benchmarks.measuring import Effort, finished
+from benchmarks.sides import prepared
 from benchmarks.workloads import GROWTH, WORKLOADS, Workload
 from suite.runs.telemetry import Watch
 
