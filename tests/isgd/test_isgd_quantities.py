@@ -60,6 +60,10 @@ def test_the_mean_falls_in_both_halves_of_every_run() -> None:
     assert list(fig2.updates(frame, frame.ids[0])["epoch"]) == pytest.approx([k / 500 for k in range(6)])
     found = measured("isgd/fig2/decline", frame)
     assert (found.values, found.proxy) == ((2.0, 1.0), True)
+    chased = run(10, 8, 7, 5)
+    chased["tables"]["updates"]["chasing"] = [0, 0, 1, 1, 0, 1]
+    begun = fig2.updates(frame_of({"isgd": [chased]}), "isgd seed 0")["accelerated"]
+    assert begun.tolist() == [False, True, False, False, True, False]
     assert verdict("isgd/fig2/decline", frame_of({"isgd": [run(10, 8, 7, 5)]})) == "reproduced"
     assert verdict("isgd/fig2/decline", frame_of({"isgd": [run(10, 8, 7, 7.5)]})) == "not reproduced"
 
