@@ -21,6 +21,7 @@ from __future__ import annotations
 import argparse
 import ast
 import difflib
+import gc
 import importlib
 import multiprocessing
 import os
@@ -32,7 +33,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from importlib.machinery import SourceFileLoader
 from multiprocessing.connection import Connection, wait
@@ -62,7 +62,17 @@ NEAREST = {
         "inverse_law/test_law_intervals.py",
     ),
 }
-LOADED = ("matplotlib.figure", "numpy", "pandas", "scipy.optimize", "scipy.stats", "torch", "torch.func")
+LOADED = (
+    "hypothesis",
+    "matplotlib.figure",
+    "numpy",
+    "pandas",
+    "scipy.optimize",
+    "scipy.stats",
+    "torch",
+    "torch.func",
+)
+HARNESS = ("suite.commands.check",)  # with what it imports, where only papers are mutated
 # Operators that put identity for equality or back: of None, small integers and names of groups the two are the same.
 SAME = {f"core/ReplaceComparisonOperator_{swap}" for swap in ("Eq_Is", "Is_Eq", "NotEq_IsNot", "IsNot_NotEq")}
 # Seconds of processor time after which a mutant counts as killed: these, and so many times those of all tests.
@@ -143,11 +153,13 @@ def measured_lines(name: str) -> dict[Path, set[int]]:
     from suite.papers.artifact import Evidence, Missing
     from suite.papers.catalogue import paper
     from suite.papers.evidence import committed
-    from suite.papers.panel import Panel
+    from suite.papers.panel import Panel, Quantity
     from suite.runs.archive import Layered
 
     lines: dict[Path, set[int]] = defaultdict(set)
     source, home = Layered(committed()), str(ROOT / "paper_figures" / name)
+    # Of a quantity that is found by way of others no note is made either.
+    Quantity.note = property(lambda self: "", lambda self, note: None)  # type: ignore[assignment, misc]
 
     def note(frame: FrameType, event: str, _: Any) -> Callable[..., Any] | None:
         if not frame.f_code.co_filename.startswith(home):
@@ -163,7 +175,7 @@ def measured_lines(name: str) -> dict[Path, set[int]]:
                 sys.settrace(note)
                 try:
                     with suppress(Missing):
-                        replace(quantity, note="").of(frame)
+                        quantity.of(frame)
                 finally:
                     sys.settrace(None)
     return lines
@@ -206,7 +218,8 @@ def silent(tests: Sequence[str], *plugins: object) -> bool:
     """Whether tests pass, run in this process without a word."""
     for stream in (1, 2):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
-    return pytest.main(["-q", "-x", "-p", "no:cacheprovider", *tests], [*plugins]) == pytest.ExitCode.OK
+    given = ["-q", "-x", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning", *tests]
+    return pytest.main(given, [*plugins]) == pytest.ExitCode.OK
 
 
 def without_mutant(tests: Sequence[str], files: Container[str]) -> Lines | None:
@@ -308,8 +321,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"{', '.join(sorted(other))}: name papers ({', '.join(NEAREST)}), or give --tests for files")
     begun = time.monotonic()
     os.chdir(ROOT)
-    for name in LOADED:
+    for name in LOADED if chosen.tests else LOADED + HARNESS:
         importlib.import_module(name)
+    gc.freeze()  # a fork need not look through what is loaded, again and again, for what it could free
     if chosen.tests:
         targets = of_modules(chosen.of, chosen.tests, chosen.count)
     else:

@@ -28,7 +28,7 @@ from paper_figures.inverse_law.law import (
 )
 from paper_figures.inverse_law.misfits import Scatter, largest_misfit
 from paper_figures.inverse_law.settings import BY_NAME, LIMIT
-from suite.batch_size.law import Updates, fit_inverse_law
+from suite.batch_size.law import FitError, Updates, fit_inverse_law
 from suite.claims.intervals import Interval
 from suite.papers.catalogue import printed_value
 
@@ -121,6 +121,14 @@ def test_an_exponent_has_the_wider_of_two_intervals(name: str, wider: Any) -> No
     found = joint_exponent(CURVES[name])
     assert (found.mean, found.low, found.high) == pytest.approx((value, value - half, value + half), rel=2e-4)
     assert found.n == 3
+
+
+def test_no_exponent_without_four_sizes_of_every_curve() -> None:
+    curve = counted(1.0, 3, 0.01, 7)
+    for curves in ([], [[]], [[curve], []], [[curve], [curve[:3]]]):
+        with pytest.raises(FitError, match="4 batch sizes"):
+            joint_exponent(curves)
+    assert joint_exponent([[curve[:4]]]).high < math.inf
 
 
 def test_one_seed_leaves_an_exponent_open() -> None:
@@ -297,11 +305,12 @@ def test_one_seed_has_the_error_that_residuals_have() -> None:
 
 
 def test_the_scatter_is_lent_at_the_first_threshold_and_the_sizes_of_one_seed() -> None:
-    """Seeds of M = 8 and 512 lie apart by half, and so do all of lower thresholds."""
+    """Seeds of M = 8 and 512 lie apart by half; at M = 16 only the first threshold is reached."""
 
     def law(spec: Any, group: str) -> float:
         batch = spec.settings["batch"]
-        return (90 + 900 / batch) * math.exp(0.05 * (spec.seed % 3 - 1) * (10 if batch in (8, 512) else 1))
+        middle = LIMIT / 1.7**1.5 if batch == 16 else 90 + 900 / batch
+        return middle * math.exp(0.05 * (spec.seed % 3 - 1) * (10 if batch in (8, 512) else 1))
 
     frame = searches(law, ["cifar10_small", "cifar100_small"])
     found = misfits.lent_scatter(frame)

@@ -64,6 +64,7 @@ def test_an_accuracy_is_the_mean_of_its_seeds(row: str, place: int) -> None:
     value, half = PRINTED[row][place], 2.7764451 * math.sqrt(2.5) * 0.01 * (place + 1)
     ((mean, low, high),) = found(name, table1(PRINTED, apart=0.01)).spans
     assert (mean, low, high) == pytest.approx((value, value * (1 - half), value * (1 + half)))
+    assert found(name, ONE).n == 1
     assert verdict(name, ONE) == "reproduced"
     other = {"serial": "agd1", "sgd": "agd1", "agd1": "agd2", "agd2": "agd1"}[row]
     assert verdict(name, table1(PRINTED | {row: PRINTED[other]})) == "not reproduced"
@@ -81,6 +82,7 @@ def test_rows_are_ordered_where_they_are_nearest(name: str) -> None:
         middle = PRINTED[b] - PRINTED[a]
         spans.append(pytest.approx((min(middle), min(middle - half), min(middle + half))))
     assert found(f"table1/{name}", ONE).spans == tuple(spans)
+    assert found(f"table1/{name}", ONE).n == 1
     assert verdict(f"table1/{name}", ONE) == "reproduced"
     for place in range(5):  # one checkpoint is enough to lose
         fallen = {row: values.copy() for row, values in PRINTED.items()}

@@ -19,9 +19,10 @@ from suite.claims.intervals import wilson
 from suite.papers.artifact import Missing
 
 
-def test_predicted_times_are_read_row_by_row() -> None:
+@pytest.mark.parametrize("phase", range(4))
+def test_predicted_times_are_read_row_by_row(phase: int) -> None:
     rows = list(dict.fromkeys([*ROWS, *((1, mu, 1) for mu in (4, 128))]))
-    time = {row: 1500 + 400 * math.sin(3 * at) + at for at, row in enumerate(rows)}
+    time = {row: 1500 + 400 * math.sin(3 * at + phase) + at for at, row in enumerate(rows)}
     other = {row: 50.0 + 3 * at for at, row in enumerate(CALIBRATED)}
     frame = frame_of(
         {
