@@ -97,7 +97,8 @@ def nearest(frame: Frame, worse: str, better: str) -> Interval:
     if len(above) > 1:
         return least([mean_interval(above[place].tolist()) for place in above])
     width = np.hypot(low, high) * spread_of_one_seed(frame)  # one seed [1, checkpoints]
-    return Interval(*(each.min(axis=None) for each in (above, above - width, above + width)), 1)
+    value, low, high = (float(each.min(axis=None)) for each in (above, above - width, above + width))
+    return Interval(value, low, high, 1)
 
 
 def steps(frame: Frame, rows: tuple[str, ...]) -> list[Interval]:
