@@ -122,7 +122,7 @@ def board(verdicts: Iterable[Verdict]) -> Board:
         leads.append(verdict)
         if verdict.rests_on in PROPERTIES:
             properties[verdict.rests_on][word(verdict)] += 1
-            follows[verdict.rests_on] += verdict.claim.follows
+            follows[verdict.rests_on] += verdict.claim.basis == "follows"
         else:
             empirical[verdict.rests_on or NOTHING][verdict.verdict] += 1
             decides[verdict.verdict] += verdict.decides

@@ -210,9 +210,9 @@ def _share(value: float, low: float, high: float, digits: int) -> str:
 
 
 def printed(claim: Claim) -> list[str]:
-    """What the paper prints, or what follows from that, as the claim's rule reads it."""
+    """What the paper prints, what follows from that, or what is asked, as the claim's rule reads it."""
     shown = _printed(claim)
-    return [f"follows: {shown[0]}", *shown[1:]] if claim.follows else shown
+    return shown if claim.basis == "printed" else [f"{claim.basis}: {shown[0]}", *shown[1:]]
 
 
 def _printed(claim: Claim) -> list[str]:
