@@ -19,7 +19,7 @@ A test of a quantity makes a frame by hand and compares with the answer that is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from itertools import takewhile
@@ -120,7 +120,7 @@ class Frame:
             raise Missing(f"no run{' of ' if groups else ''}{', '.join(groups)} is stored at {self.profile}")
         return pd.concat(tables, ignore_index=True)
 
-    def needed(self, groups: Iterable[str], seeds: str = ALL, beside: Sequence[str] = ()) -> Frame:
+    def needed(self, groups: Collection[str], seeds: str = ALL, beside: Sequence[str] = ()) -> Frame:
         """The runs of these groups alone, with those ``beside`` them if all of these are stored.
 
         Raises Missing where a run that is needed is not stored, UnusableRun where one is damaged.
@@ -138,15 +138,20 @@ class Frame:
                 lacking.append(f"{absent} of {len(rows)} runs of {group} at {self.profile} are missing")
             keep += first
         if lacking:
+            self.refuse_damaged(at for group in groups for at in self.groups.get(group, ()))
             more = f", and of {len(lacking) - 1} other group{'s' if lacking[2:] else ''}" if lacking[1:] else ""
             raise Missing(lacking[0] + more)
         others = [at for group, rows in self.groups.items() if group in beside for at in rows]
         if all(self.ids[at] for at in others):
             keep += others
-        for at in keep:
+        self.refuse_damaged(keep)
+        return replace(self, runs=self.runs.iloc[keep])
+
+    def refuse_damaged(self, rows: Iterable[int]) -> None:
+        """Raise UnusableRun where the run of one of these rows is damaged."""
+        for at in rows:
             if isinstance(fault := self.faults[at], UnusableRun):
                 raise fault
-        return replace(self, runs=self.runs.iloc[keep])
 
 
 def read(evidence: Evidence, beside: Groups | None = None) -> Frame:
@@ -194,7 +199,7 @@ class Quantity:
 
     def needs(self, frame: Frame) -> Frame:
         """The part of a frame that it reads. Raises Missing."""
-        groups = self.groups(frame) if callable(self.groups) else self.groups
+        groups = tuple(self.groups(frame)) if callable(self.groups) else self.groups
         return frame.needed(groups, self.seeds, self.beside)
 
     def of(self, frame: Frame) -> Estimate:
