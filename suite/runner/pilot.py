@@ -1,4 +1,4 @@
-"""How long a training run would take here, from a few updates and a part of an evaluation; whether it could at all."""
+"""How long a training run would take here, from a few updates and a part of an evaluation; and whether it could."""
 
 from __future__ import annotations
 
