@@ -19,7 +19,7 @@ A test of a quantity makes a frame by hand and compares with the answer that is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from itertools import takewhile
@@ -120,13 +120,12 @@ class Frame:
             raise Missing(f"no run{' of ' if groups else ''}{', '.join(groups)} is stored at {self.profile}")
         return pd.concat(tables, ignore_index=True)
 
-    def needed(self, groups: Collection[str], seeds: str = ALL, beside: Sequence[str] = ()) -> Frame:
+    def needed(self, groups: Iterable[str], seeds: str = ALL, beside: Sequence[str] = ()) -> Frame:
         """The runs of these groups alone, with those ``beside`` them if all of these are stored.
 
         Raises Missing where a run that is needed is not stored, UnusableRun where one is damaged.
         """
-        keep: list[int] = []
-        lacking: list[str] = []
+        groups, keep, lacking = list(groups), list[int](), list[str]()
         for group in groups:
             rows = self.groups.get(group, [])
             stored = self.ids.__getitem__
@@ -199,7 +198,7 @@ class Quantity:
 
     def needs(self, frame: Frame) -> Frame:
         """The part of a frame that it reads. Raises Missing."""
-        groups = tuple(self.groups(frame)) if callable(self.groups) else self.groups
+        groups = self.groups(frame) if callable(self.groups) else self.groups
         return frame.needed(groups, self.seeds, self.beside)
 
     def of(self, frame: Frame) -> Estimate:
