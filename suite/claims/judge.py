@@ -98,6 +98,7 @@ class Claim:
     because: str
     printed: tuple[float, ...] = ()
     unit: str = ""
+    unit_shown: str = ""  # what is shown in place of a unit of 1, which says nothing of several values
     tolerance: tuple[float, ...] = (0.0,)
     relative: float | None = None
     side: str = ""
@@ -306,7 +307,7 @@ def not_run(claim: Claim, why: str, proxy: Estimate | None = None) -> Verdict:
 SHARED = ("where", "rule", "profile", "needs", "because", "tolerance", "relative", "side", "unit", "empirical",
           "lacks", "timed", "margin", "machine", "refuted_by", "kind")  # fmt: skip
 OWN = ("says", *BASES, "order", "quantity", "property", "doubt", "finding",
-       "undetermined", "also", "row_of")  # fmt: skip
+       "undetermined", "also", "row_of", "unit_shown")  # fmt: skip
 
 
 def _numbers(value: Any) -> tuple[float, ...]:
