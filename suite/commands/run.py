@@ -13,9 +13,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from suite.claims.judge import PROFILES
+from suite.clock import duration
 from suite.commands.plan import Planned, calibrated, missing_data, plan
 from suite.commands.plan import stages as by_value
-from suite.commands.terminal import duration
 from suite.data.catalogue import DataError
 from suite.experiment import CHECKPOINT_SECONDS
 from suite.interruption import leave_if_asked, watched
@@ -79,6 +79,7 @@ def run_artifacts(
     whole, planned = ([p for p in part if p.spec.id not in lacking] for part in (whole, planned))
     names = {p.spec.id: p.artifacts[0] for p in planned}
     weights = {p.spec.id: p.seconds for p in planned}
+    updates = {p.spec.id: count for p in planned if (count := p.spec.settings.get("updates"))}
     around = RunnerConfig(
         store=store,
         device=pick_device(device),
@@ -96,7 +97,7 @@ def run_artifacts(
     counts: Counter[str] = Counter()
     not_begun = 0
     todo = [p.spec for p in planned]
-    with watched(), Progress(weights) as progress:
+    with watched(), Progress(weights, updates) as progress:
         while todo:
             busy = []
             reports = execute_all(todo, experiment, around, workers=workers, progress=progress.update, stages=stages)
