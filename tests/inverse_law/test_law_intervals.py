@@ -19,6 +19,7 @@ from scipy import optimize, stats
 from paper_figures.inverse_law import equations, fig1, misfits
 from paper_figures.inverse_law.law import (
     ALTERNATIVES,
+    TOLERANCE,
     families,
     joint_exponent,
     lack_of_fit_power,
@@ -30,7 +31,7 @@ from paper_figures.inverse_law.misfits import Scatter, largest_misfit
 from paper_figures.inverse_law.settings import BY_NAME, LIMIT
 from suite.batch_size.law import FitError, Updates, fit_inverse_law
 from suite.claims.intervals import Interval
-from suite.papers.catalogue import printed_value
+from suite.papers.catalogue import entries, printed_value
 
 SIZES = (1, 2, 4, 8, 16, 32, 64)
 
@@ -152,6 +153,24 @@ def test_at_an_end_of_the_range_the_squares_bound_the_other_side(end: float) -> 
     other, beyond = (found.low, found.high) if end > 1 else (found.high, found.low)
     assert (found.mean, abs(beyond)) == (pytest.approx(end), math.inf)
     assert free_fit(seen, fixed=other)[2] == pytest.approx(bound, rel=5e-3)
+
+
+@pytest.mark.parametrize(("limit", "agrees"), [(1_000, True), (20_000, False)])
+def test_a_limit_is_a_bound(limit: float, agrees: bool) -> None:
+    """At M = 1 the law says 4,200 updates: not within 1,000 agrees with it, not within 20,000 does not."""
+    curve = counted(1.0, 10, 0.01, 6)
+    curve[0] = Updates(1, (None,) * 10, limit)
+    found = joint_exponent([[curve]])
+    assert (found.low <= 1 <= found.high and found.high - found.low < 0.2) is agrees
+
+
+def test_the_rule_tells_the_alternatives_apart_where_it_has_the_power() -> None:
+    assert power(Interval(-1, -1.1, -0.9, 10), TOLERANCE) >= 0.8
+    assert power(Interval(-1, -1.2, -0.8, 10), TOLERANCE) < 0.5
+    assert power(Interval(-1, -math.inf, math.inf, 10), TOLERANCE) == 0.0
+    judged = [c for c in entries("inverse_law") if c.unit.startswith("exponent of M in N") and c.empirical]
+    ends = {c.printed if c.side == "range" else (-1 - c.tolerance[0], -1 + c.tolerance[0]) for c in judged}
+    assert {tuple(round(end, 9) for end in pair) for pair in ends} == {(-1 - TOLERANCE, -1 + TOLERANCE)}
 
 
 def test_the_power_of_the_rule_by_hand() -> None:
