@@ -20,6 +20,7 @@ from paper_figures.inverse_law import equations, fig1, misfits, settings
 from paper_figures.inverse_law.law import (
     ALTERNATIVES,
     TOLERANCE,
+    crossings,
     families,
     joint_exponent,
     lack_of_fit_power,
@@ -27,10 +28,12 @@ from paper_figures.inverse_law.law import (
     power,
     reached,
 )
+from paper_figures.inverse_law.law import searches as searched
 from paper_figures.inverse_law.misfits import Scatter, largest_misfit
 from paper_figures.inverse_law.settings import BY_NAME, LIMIT
 from suite.batch_size.law import FitError, Updates, fit_inverse_law
 from suite.claims.intervals import Interval
+from suite.papers.artifact import Missing
 from suite.papers.catalogue import entries, printed_value
 
 SIZES = (1, 2, 4, 8, 16, 32, 64)
@@ -219,6 +222,14 @@ def test_a_threshold_counts_that_the_larger_half_of_the_sizes_reached() -> None:
     assert not any(u.censored for u in lowest(4))
 
 
+def test_a_threshold_or_a_loss_that_was_not_searched_is_missing() -> None:
+    runs = searched(censored_at(), censored_at().groups)
+    assert len(crossings(runs, FAST.threshold(1))) == len(FAST.powers)
+    for threshold, monitor in ((FAST.threshold(6), "training"), (FAST.threshold(1), "validated")):
+        with pytest.raises(Missing, match=f"{threshold} of the {monitor} loss at batch size 1$"):
+            crossings(runs, threshold, monitor)
+
+
 def test_seeds_are_blocks_where_every_size_has_them_all() -> None:
     same = counted(1.0, 3, 0.02, 11)
     fewer = [replace(u, seen=u.seen[:2]) if u.batch == 4 else u for u in same]
@@ -270,6 +281,7 @@ def test_lacks_of_fit_count_by_their_number() -> None:
         assert len(tested) == 3
         value = min(1.0, 3 * min(tested.values()))
         told = lack_of_fit_power(list(tested), printed_value(name) / 3) >= 0.8
+        assert fig1.fit_power(tested) == lack_of_fit_power(list(tested), printed_value(name) / 3)
         found = measured(name, frame)
         assert (found.spans, found.n) == ((pytest.approx((value, value if told else 0.0, value)),), 3)
         assert told is (scatter < 0.5)

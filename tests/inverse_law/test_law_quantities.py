@@ -115,6 +115,8 @@ def test_a_curve_of_one_seed_has_the_scatter_that_it_is_lent() -> None:
     assert any(run.startswith("cifar100_small-lr0p05/16 seed") for run in found.runs)
     assert (verdict(name, true), verdict(name, searches(bent, lenders, 0.01))) == ("reproduced", "not reproduced")
     assert measured(name, searches(power(1.0), lenders[:1], 0.01)).high == (math.inf,)
+    lender = measured("inverse_law/fig1a/misfit-cifar10_small-lr0p05", true)
+    assert {run.partition("/")[0] for run in lender.runs} == {"cifar10_small-lr0p05"}
 
 
 @pytest.mark.parametrize("true", [1.0, 0.6])
