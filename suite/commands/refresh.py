@@ -1,8 +1,8 @@
 """The commands ``refresh`` and ``register``: renew what is made from papers and evidence, append to a register.
 
 In the project that holds a paper's package: the index that ``list`` reads, every claim's value with its interval
-and verdict as one table (``results.csv``), and what
-stands between the markers of its README. In this project also the tables in ``docs``, what became of the
+and verdict as one table (``results.csv``), hours planned and spent by runs that counted them (``hours.csv``), and
+what stands between the markers of its README. In this project also the tables in ``docs``, what became of the
 claims of before, and every picture of the documentation.
 
 A text is up to date when its numbers differ by one in the last digit at most, and a picture when it shows what
@@ -13,19 +13,24 @@ would be drawn: another processor rounds otherwise. Values of claims are compare
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from suite.lazy import pd
 from suite.models import table
 from suite.papers import catalogue, register
-from suite.papers.catalogue import PAPERS, SelectorError, homes, paper, papers_of
+from suite.papers.catalogue import PAPERS, SelectorError, experiment, homes, paper, papers_of
 from suite.papers.evidence import committed
 from suite.papers.register import RegisterError, append, changes, read
 from suite.report import data, readme
 from suite.report.numerals import alike
 from suite.runs.archive import Layered
+from suite.runs.store import Run
+
+HOURS = "hours.csv"
+BY = ["experiment", "network", "data", "width", "machine"]
 
 
 def project(home: Path) -> Path | None:
@@ -46,6 +51,8 @@ def generated(home: Path) -> dict[Path, str]:
     source = Layered(committed())
     judged = readme.judged_of(papers_of(home), source)
     made[home / data.FILE] = data.written(data.rows(judged))
+    if planned := hours(source.read(run_id) for run_id in sorted(source.ids())):
+        made[home / HOURS] = planned
     for name, blocks in (
         readme.blocks(judged, source) if home.resolve() == readme.OWN else readme.blocks_elsewhere(judged)
     ).items():
@@ -57,6 +64,48 @@ def generated(home: Path) -> dict[Path, str]:
             text = readme.rewritten(text, block, wanted)
         made[path] = text
     return made
+
+
+def hours(runs: Iterable[Run]) -> str:
+    """CSV: per experiment, network, data set, runs computed together and machine, hours planned and spent.
+
+    ``planned_hours`` are the plan's, of one core of the reference CPU without a calibration; ``spent_hours`` those of
+    a processor, all sessions of a run together; ``ratio`` is spent over planned. Runs on a GPU, on several
+    processes, that sleep to compute, or that did not count their seconds have no row; empty without any.
+    """
+    rows = []
+    for run in runs:
+        spent, settings = run.environment.get("processor_seconds"), run.spec.settings
+        execution = run.environment["execution"]
+        if not spent or "processes" in settings or execution.get("device") == "cuda":
+            continue
+        made = experiment(run.spec.experiment)
+        if made.clock == "asleep":
+            continue
+        rows.append(
+            {
+                "experiment": run.spec.experiment,
+                "network": _name(settings.get("model")),
+                "data": _name(settings.get("data", settings.get("corpus"))),
+                "width": execution.get("width", 1),
+                "machine": run.environment["machine"].get("cpu", ""),
+                "planned": made.seconds(run.spec) / 3600,
+                "spent": spent / 3600,
+            }
+        )
+    if not rows:
+        return ""
+    table = pd.DataFrame(rows).groupby(BY, as_index=False)
+    found = table.agg(runs=("spent", "size"), planned_hours=("planned", "sum"), spent_hours=("spent", "sum"))
+    found["ratio"] = found["spent_hours"] / found["planned_hours"]
+    return str(found.to_csv(index=False, lineterminator="\n", float_format="%.3g"))
+
+
+def _name(setting: Any) -> str:
+    """A setting's name, or its sizes where it has none."""
+    if not isinstance(setting, Mapping):
+        return str(setting or "")
+    return str(setting["name"] if "name" in setting else " ".join(f"{key} {setting[key]}" for key in sorted(setting)))
 
 
 def kept(path: Path, text: str, home: Path) -> tuple[str, list[str]]:

@@ -1,0 +1,51 @@
+"""Hours planned and spent: a row per kind of run, from what the runs themselves counted."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+from suite.commands import refresh as module
+from suite.commands.refresh import hours
+from suite.experiment import Experiment
+from suite.runs.store import Outcome, Run, encode, verified
+from suite.spec import RunSpec
+
+
+def run(seed: int, spent: float | None, network: str = "small", device: str = "cpu", name: str = "toy/train") -> Run:
+    spec = RunSpec(name, {"model": {"name": network}, "data": "digits"}, seed)
+    where = {"execution": {"width": 1, "device": device}, "machine": {"cpu": "one"}}
+    where |= {} if spent is None else {"processor_seconds": spent}
+    return verified(spec.id, encode(spec, where, Outcome("finished", {"value": 1.0})))
+
+
+@pytest.fixture(autouse=True)
+def half_an_hour(monkeypatch: pytest.MonkeyPatch):
+    """Every run was planned to take it."""
+
+    made = {
+        "toy/train": Experiment(pytest.fail, lambda spec: 1800.0),
+        "toy/asleep": Experiment(pytest.fail, lambda spec: 1800.0, clock="asleep"),
+    }
+    monkeypatch.setattr(module, "experiment", made.__getitem__)
+
+
+def test_runs_of_a_kind_are_added_up_and_the_plan_is_held_against_them():
+    told = hours([run(0, 3600.0), run(1, 1800.0), run(2, None), run(0, 900.0, "large")])
+    rows = {row["network"]: row for row in csv.DictReader(io.StringIO(told))}
+    assert {name: (row["runs"], float(row["ratio"])) for name, row in rows.items()} == {
+        "small": ("2", 1.5),
+        "large": ("1", 0.5),
+    }
+    assert (rows["small"]["planned_hours"], rows["small"]["spent_hours"]) == ("1", "1.5")
+    assert (rows["small"]["data"], rows["small"]["machine"]) == ("digits", "one")
+
+
+def test_runs_on_a_gpu_leave_no_row_since_a_plan_is_of_a_cpu():
+    assert hours([run(0, 3.0, device="cuda")]) == ""
+
+
+def test_runs_that_sleep_to_compute_leave_no_row():
+    assert hours([run(0, 3.0, name="toy/asleep")]) == ""
