@@ -65,6 +65,9 @@ ORDERS: Table[Callable[..., Order]] = Table(
         "shuffled": lambda targets, batch, workers, seed: order.Shuffled(len(targets), batch, seed),
         "with-replacement": lambda targets, batch, workers, seed: order.WithReplacement(len(targets), batch, seed),
         "partitioned": lambda targets, batch, workers, seed: order.Partitioned(len(targets), workers, batch, seed),
+        "by-class": lambda targets, batch, workers, seed, **options: order.ByClass(
+            targets.cpu(), workers, batch, seed, **options
+        ),
         "single-class": lambda targets, batch, workers, seed, **options: order.SingleClass(
             targets.cpu(), batch, seed, **options
         ),
