@@ -9,12 +9,13 @@ import pytest
 
 from suite.commands import refresh as module
 from suite.commands.refresh import hours
+from suite.experiment import Experiment
 from suite.runs.store import Outcome, Run, encode, verified
 from suite.spec import RunSpec
 
 
-def run(seed: int, spent: float | None, network: str = "small", device: str = "cpu", **settings: int) -> Run:
-    spec = RunSpec("toy/train", {"model": {"name": network}, "data": "digits", **settings}, seed)
+def run(seed: int, spent: float | None, network: str = "small", device: str = "cpu", name: str = "toy/train") -> Run:
+    spec = RunSpec(name, {"model": {"name": network}, "data": "digits"}, seed)
     where = {"execution": {"width": 1, "device": device}, "machine": {"cpu": "one"}}
     where |= {} if spent is None else {"processor_seconds": spent}
     return verified(spec.id, encode(spec, where, Outcome("finished", {"value": 1.0})))
@@ -24,11 +25,11 @@ def run(seed: int, spent: float | None, network: str = "small", device: str = "c
 def half_an_hour(monkeypatch: pytest.MonkeyPatch):
     """Every run was planned to take it."""
 
-    class Planned:
-        def seconds(self, spec: RunSpec) -> float:
-            return 1800.0
-
-    monkeypatch.setattr(module, "experiment", lambda name: Planned())
+    made = {
+        "toy/train": Experiment(pytest.fail, lambda spec: 1800.0),
+        "toy/asleep": Experiment(pytest.fail, lambda spec: 1800.0, clock="asleep"),
+    }
+    monkeypatch.setattr(module, "experiment", made.__getitem__)
 
 
 def test_runs_of_a_kind_are_added_up_and_the_plan_is_held_against_them():
@@ -44,3 +45,7 @@ def test_runs_of_a_kind_are_added_up_and_the_plan_is_held_against_them():
 
 def test_runs_on_a_gpu_leave_no_row_since_a_plan_is_of_a_cpu():
     assert hours([run(0, 3.0, device="cuda")]) == ""
+
+
+def test_runs_that_sleep_to_compute_leave_no_row():
+    assert hours([run(0, 3.0, name="toy/asleep")]) == ""

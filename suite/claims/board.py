@@ -121,7 +121,7 @@ def board(verdicts: Iterable[Verdict]) -> Board:
         leads.append(verdict)
         if verdict.rests_on in PROPERTIES:
             properties[verdict.rests_on][word(verdict)] += 1
-            follows[verdict.rests_on] += verdict.claim.follows
+            follows[verdict.rests_on] += verdict.claim.basis == "follows"
         else:
             empirical[verdict.rests_on or NOTHING][verdict.verdict] += 1
             decides[verdict.verdict] += verdict.decides
@@ -261,9 +261,9 @@ def families(found: Sequence[Verdict]) -> list[list[Verdict]]:
     return [members for _, members in groups if len(members) > 1]
 
 
-def correctable(verdict: Verdict) -> bool:
-    """Whether a verdict of the present rule is decided, on an interval."""
-    return _member(verdict.present) and verdict.present.verdict != "inconclusive"
+def of_a_family(verdict: Verdict) -> bool:
+    """Whether the present rule was applied to an interval, so that the verdict counts in a family."""
+    return _member(verdict.present)
 
 
 def _member(verdict: Verdict) -> bool:

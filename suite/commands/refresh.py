@@ -70,14 +70,17 @@ def hours(runs: Iterable[Run]) -> str:
     """CSV: per experiment, network, data set, runs computed together and machine, hours planned and spent.
 
     ``planned_hours`` are the plan's, of one core of the reference CPU without a calibration; ``spent_hours`` those of
-    a processor, all sessions of a run together; ``ratio`` is spent over planned. Runs on a GPU, on
-    several processes, or that did not count their seconds have no row; empty without any.
+    a processor, all sessions of a run together; ``ratio`` is spent over planned. Runs on a GPU, on several
+    processes, that sleep to compute, or that did not count their seconds have no row; empty without any.
     """
     rows = []
     for run in runs:
         spent, settings = run.environment.get("processor_seconds"), run.spec.settings
         execution = run.environment["execution"]
         if not spent or "processes" in settings or execution.get("device") == "cuda":
+            continue
+        made = experiment(run.spec.experiment)
+        if made.clock == "asleep":
             continue
         rows.append(
             {
@@ -86,7 +89,7 @@ def hours(runs: Iterable[Run]) -> str:
                 "data": _name(settings.get("data", settings.get("corpus"))),
                 "width": execution.get("width", 1),
                 "machine": run.environment["machine"].get("cpu", ""),
-                "planned": experiment(run.spec.experiment).seconds(run.spec) / 3600,
+                "planned": made.seconds(run.spec) / 3600,
                 "spent": spent / 3600,
             }
         )

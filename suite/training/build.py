@@ -92,13 +92,15 @@ class Setup:
 
 
 def fields(kind: Any, values: Mapping[str, Any], what: str, besides: Collection[str] = ()) -> dict[str, Any]:
-    """``values`` as keyword arguments of a NamedTuple or dataclass; raises ValueError for unknown ones.
+    """``values`` as keyword arguments of a NamedTuple or dataclass; raises ValueError for unknown or missing ones.
 
     The fields ``besides`` are not for settings to give.
     """
     known = settings_of(kind) - set(besides)
     if unknown := set(values) - known:
         raise ValueError(f"{what}: unknown settings {sorted(unknown)}; known are {sorted(known)}")
+    if missing := {name for name in known - set(values) if not hasattr(kind, name)}:
+        raise ValueError(f"{what}: {', '.join(sorted(missing))} must be set, since there is no default")
     return dict(values)
 
 
@@ -193,10 +195,23 @@ def subset_draw(name: str, examples: int) -> Tensor:
     return torch.randperm(examples, generator=torch.Generator().manual_seed(seed("subset", name)))
 
 
+COUNTS = ("updates", "batch", "workers", "evaluate.every", "record.every")
+
+
+def check_counts(settings: Mapping[str, Any]) -> None:
+    """Raise ValueError where a count is no whole number of at least one."""
+    for path in COUNTS:
+        part, _, name = path.rpartition(".")
+        value = (settings.get(part, {}) if part else settings).get(name)
+        if value is not None and (type(value) is not int or value < 1):
+            raise ValueError(f"{path}={value} must be a whole number, 1 or more")
+
+
 def assemble(
     settings: Mapping[str, Any], run_seed: int, execution: Mapping[str, Any], data_root: Path | None
 ) -> Setup:
     """Build a classification run. Raises ValueError (DataError) in one sentence for what cannot be had."""
+    check_counts(settings)
     device, dtype = execution["device"], DTYPES[execution["precision"]]
     data = thaw(settings["data"])
     name, rule = data.pop("name"), data.pop("transform", "scale")

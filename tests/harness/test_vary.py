@@ -11,6 +11,7 @@ import pytest
 import toy
 from matplotlib.figure import Figure
 
+from suite.commands.run import RunOptions
 from suite.commands.vary import UndrawableError, draw_side_by_side, drawn_table, vary_artifact
 from suite.own.variation import VariationError, parse, variations, written
 from suite.papers import catalogue
@@ -52,6 +53,7 @@ def test_another_solver_and_a_warm_start_take_what_they_have():
         ("algorithm.zta=1", "did you mean algorithm.zeta"),
         ("algorithm.optimizer=1", "there are algorithm.anchor"),  # bound by the harness, no setting
         ("algorithm.zeta=much", r"algorithm.zeta is a number \(0.01\), and 'much' is a name"),
+        ("updates=1e30", r"updates is a whole number \(270\), and 1e\+30 is none"),
         ("batch=32", "batch = 32 changes nothing"),
         ("batch", "must be KEY=VALUE"),
         ("batch=" + ",".join(map(str, range(1, 40))), "39 combinations of values are more than 24"),
@@ -60,6 +62,21 @@ def test_another_solver_and_a_warm_start_take_what_they_have():
 def test_what_cannot_be_changed_is_refused_with_what_can(asked: str, sentence: str):
     with pytest.raises(VariationError, match=sentence):
         variations(FIG5A, parse([asked]))
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ("algorithm.name=nope", "no algorithm is called 'nope'; there are sgd"),
+        ("algorithm.name=rudra", "algorithm: workers must be set"),
+        ("evaluate.every=0", "evaluate.every=0 must be a whole number, 1 or more"),
+        ("descent.momentum=7", r"momentum=7.0 must lie in \[0, 1\)"),
+    ],
+)
+def test_settings_that_no_run_could_have_are_refused_before_any_runs(asked: str, sentence: str, tmp_path: Path):
+    with pytest.raises(VariationError, match=sentence):
+        vary_artifact("isgd/fig5a", [asked], None, "smoke", 1, tmp_path / "store", None, "cpu", 1, tmp_path, ["svg"])
+    assert not list(tmp_path.iterdir())
 
 
 def drawn(settings: list[float], draw) -> tuple[Figure, pd.DataFrame]:
@@ -102,8 +119,8 @@ def test_the_command_computes_what_is_not_there_and_writes_figure_and_table(pape
     catalogue.paper.cache_clear()
 
     def vary(seeds: int | None = None) -> tuple[int, list[str]]:
-        place = (tmp_path / "store", None, "cpu", 1, tmp_path, ["svg"])
-        return vary_artifact("toy/fig9", ["value=5"], "mine", "smoke", seeds, *place)
+        options = RunOptions("smoke", tmp_path / "store", device="cpu", seeds=seeds)
+        return vary_artifact("toy/fig9", ["value=5"], "mine", options, tmp_path, ["svg"])
 
     code, said = vary(2)
     assert (code, len(said)) == (0, 1)
