@@ -131,6 +131,11 @@ def quantile(freedom: float, level: float) -> float:
     return float(scipy.special.stdtrit(freedom, 1 - level / 2) if freedom > 0 else scipy.special.ndtri(1 - level / 2))
 
 
+def tail(freedom: float, errors: float) -> float:
+    """The probability of an estimate further off than so many standard errors: the inverse of ``quantile``."""
+    return 2 * float(scipy.special.stdtr(freedom, -errors) if freedom > 0 else scipy.special.ndtr(-errors))
+
+
 def holm(p_values: Sequence[float], alarm: float) -> list[bool]:
     """Which hypotheses Holm's procedure rejects, at probability ``alarm`` of rejecting any that is true."""
     rejected = [False] * len(p_values)

@@ -43,9 +43,8 @@ def here(papers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(*selectors: str, budget: float | None = None, **more: object) -> int:
-    return command.run_artifacts(
-        select(selectors), selectors, "smoke", Path("store"), Path("data"), "cpu", 1, budget, **more
-    )
+    options = command.RunOptions("smoke", Path("store"), Path("data"), "cpu", 1, budget, **more)
+    return command.run_artifacts(select(selectors), selectors, options)
 
 
 def last(capsys: pytest.CaptureFixture[str]) -> str:
