@@ -94,9 +94,8 @@ def modelled(frame: Frame, kind: str) -> pd.DataFrame:
 
     seconds = medians(frame, kind)
     batches = seconds.index.to_numpy()
-    communication = AllReduce(LINK["latency"], LINK["bandwidth"], 4, "tree").seconds(
-        4 * counts(NETWORKS[kind]).parameters
-    )
+    tree = AllReduce(LINK["latency"], LINK["bandwidth"], 4, "tree")
+    communication = tree.seconds(4 * counts(NETWORKS[kind]).parameters)
     share = 100 * communication / (communication + np.interp(batches / 4, batches, seconds))
     return pd.DataFrame({"batch": batches, "share": share})[batches >= 4 * batches.min()]
 
