@@ -1,4 +1,4 @@
-"""Seconds: measured ones that count training alone, and virtual ones that a cost model charges."""
+"""Seconds: measured ones that count training alone, virtual ones that a cost model charges, and both in words."""
 
 from __future__ import annotations
 
@@ -55,3 +55,17 @@ class Link:
     def seconds(self, size: float) -> float:
         """Time of one message of ``size`` bytes."""
         return self.latency + size / self.bandwidth
+
+
+def duration(seconds: float) -> str:
+    """A time in its two largest units: ``97 d 3 h``, ``2 h 5 min``, ``4 min 30 s``, ``12 s``, ``0.4 s``."""
+    if 0 < seconds < 0.95:
+        return f"{max(seconds, 0.1):.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days} d {hours} h"
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -66,6 +66,12 @@ class Pilot(Protocol):
     ) -> float: ...
 
 
+class Check(Protocol):
+    """Sets a run up and computes nothing. Raises ValueError for settings that no run could have."""
+
+    def __call__(self, spec: RunSpec, context: Context) -> None: ...
+
+
 @dataclass(frozen=True)
 class lazily:
     """What stands at a place ("package.module:name"), imported when it is called for and not before."""
@@ -93,6 +99,7 @@ class Experiment:
     together: Callable[[], Together] | None = None  # imports what computes a pack
     measure: Callable[[], Measure] | None = None  # imports what chooses an execution
     pilot: Callable[[], Pilot] | None = None  # imports what times a piece of a run
+    check: Callable[[], Check] | None = None  # imports what finds settings that no run could have
     timed: bool = False  # its results rest on times of the machine at hand: no two runs of it agree
     clock: str = ""  # of its numbers: "none" (exact), "virtual", or "asleep" (it sleeps to compute and exchanges)
     arithmetic: bool = False  # it counts and calculates, so that every execution agrees to rounding

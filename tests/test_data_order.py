@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from suite.data import counter
 from suite.data.order import (
     Balanced,
+    ByClass,
     FixedCycle,
     Order,
     Partitioned,
@@ -32,6 +33,7 @@ def orders() -> list[Order]:
         Shuffled(103, 10, seed=3),
         WithReplacement(103, 10, seed=3),
         Partitioned(103, 4, 10, seed=3),
+        ByClass(LABELS, 4, 10, seed=3, skew=0.5),
         SharedPool(FixedCycle(103, 10, seed=3), 4),
         SingleClass(LABELS, 5, seed=3),
         Balanced(LABELS, 14, seed=3, batches=10),
@@ -126,6 +128,21 @@ def test_shared_pool_hands_the_common_order_round() -> None:
     assert pool.batches_per_epoch == 4
 
 
+def test_shards_by_class_hold_fewer_classes_the_more_the_data_stay_sorted() -> None:
+    """240 examples of 7 classes in 4 shards: each example once; at skew 1 a shard of 60 reaches over at most 3."""
+    classes = []
+    for skew in (0.0, 0.5, 1.0):
+        order = ByClass(LABELS, 4, 10, seed=3, skew=skew)
+        epoch = [order.indices(torch.arange(6), torch.full((6,), worker)).ravel() for worker in range(4)]
+        assert sorted(torch.cat(epoch).tolist()) == list(range(240))
+        counts = torch.stack([torch.bincount(LABELS[part], minlength=7) for part in epoch]).double()
+        classes.append(float((counts / counts.sum(1, keepdim=True)).amax(1).mean()))
+    mixed, half, sorted_ = classes  # share of the most frequent class of a shard, 1 / 7 where all are alike
+    assert mixed < 0.25 < half < sorted_
+    assert sorted_ > 0.5
+    assert max(len(set(LABELS[part].tolist())) for part in epoch) <= 3
+
+
 @pytest.mark.parametrize("order", [Partitioned(20, 2, 5, 0), SharedPool(FixedCycle(20, 5, 0), 2)])
 def test_orders_that_depend_on_the_worker_demand_it(order: Order) -> None:
     with pytest.raises(ValueError, match="pass workers"):
@@ -152,6 +169,7 @@ def test_balanced_batches_list_every_class_in_the_same_sequence() -> None:
         (lambda: Shuffled(0, 1, 0), "examples=0"),
         (lambda: WithReplacement(5, 0, 0), "batch=0"),
         (lambda: Partitioned(3, 4, 1, 0), "workers=4"),
+        (lambda: ByClass(LABELS, 2, 1, 0, skew=1.5), "skew=1.5"),
         (lambda: SharedPool(FixedCycle(9, 3, 0), 0), "workers=0"),
         (lambda: SplitBatch(FixedCycle(9, 3, 0), 0), "batch=3 cannot be cut into 0 equal shares"),
         (lambda: SplitBatch(FixedCycle(9, 3, 0), 2), "batch=3 cannot be cut into 2 equal shares"),

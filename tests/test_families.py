@@ -9,6 +9,10 @@ import pytest
 from suite.claims.board import corrected_verdicts, p_value, widened
 from suite.claims.estimate import Estimate
 from suite.claims.judge import Claim, Verdict
+from suite.papers.catalogue import paper
+from suite.papers.evidence import committed
+from suite.papers.measurement import judge_artifacts
+from suite.runs.archive import Layered
 
 SINCE = "2026-11-26"
 
@@ -59,3 +63,13 @@ def test_a_difference_within_the_margin_is_none_that_can_be_seen():
         measured=Estimate((-1.0,), (-1.95,), (-0.05,), 10),
     )
     assert words([lead, verdict("b", -1.0, "ab")])[0] == ("no visible difference", "")
+
+
+def test_a_claim_judged_alone_has_the_family_that_it_has_on_the_board():
+    """Of each verdict: an open one counts in its family too."""
+    matex = paper("matex_agd")
+    source = Layered(committed())
+    board = {v.claim.id: v for v in judge_artifacts(matex, [each.id for each in matex.artifacts], None, source)}
+    alone = judge_artifacts(matex, ["matex_agd/fig1c"], None, source)
+    assert "inconclusive" in {v.verdict for v in alone if v.family > 1}
+    assert all(board[v.claim.id] == v for v in alone)

@@ -17,7 +17,7 @@ from suite.report.site import build, exhibit, page_cache
 from suite.report.site.build import Row, Section, write_site
 from suite.report.site.single import write_single
 from suite.runs.archive import Layered
-from suite.runs.store import Outcome, Store, encode
+from suite.runs.store import Outcome, Store, StoreError, encode
 
 VOID = {"meta", "link", "br", "img", "hr", "input"}
 EMBEDDED = ("src", "srcset", "data", "poster", "background")  # attributes that a browser follows by itself
@@ -147,6 +147,16 @@ def test_hostile_titles_notes_and_versions_are_text(pages, made):
     section = Section(catalogue.paper("fake"), [row])
     page = build._shared([section], {"revision": HOSTILE, "dirty": True}, False, Layered([]))
     assert all(HOSTILE.encode() not in page[name] for name in ("index.html", "fake.html"))
+
+
+@pytest.mark.parametrize(("writer", "name"), [(build.write_site, "index.html"), (write_single, "report.html")])
+def test_a_page_of_somebody_else_is_not_replaced(store, tmp_path, writer, name):
+    page = tmp_path / name
+    page.write_text("<p>mine</p>")
+    with pytest.raises(StoreError, match=r"was not written by `report`; move it"):
+        writer(store, tmp_path)
+    assert page.read_text() == "<p>mine</p>"
+    assert [page] == list(tmp_path.iterdir())
 
 
 def test_all_pages_lie_in_one_file_that_fetches_nothing(store, made, tmp_path):

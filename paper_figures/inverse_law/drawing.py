@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 TICKS = 9  # on an axis of batch sizes, at most
 TOGETHER = "all curves together"
 LAW = "inverse_law/eq2/law"  # the claim that prints the exponent of M
-SHOWN = 60  # percent above or below the law that the residuals' axis reaches
+LINEAR = 10  # percent above or below the law up to which the residuals' axis is linear, and logarithmic beyond
 
 
 def logarithmic(axes: Axes, sizes: Sequence[float]) -> None:
@@ -166,7 +166,7 @@ def draw_laws(table: pd.DataFrame, figure: Figure) -> None:
 def draw_residuals(axes: Axes, table: pd.DataFrame) -> None:
     """Mean over thresholds and seeds with a standard deviation; curves side by side at each batch size."""
     names = list(table["curve"].unique())
-    shift = table["curve"].map({name: 0.6 * (i / len(names) - 0.5) for i, name in enumerate(names)})
+    shift = table["curve"].map({name: 0.8 * (i / len(names) - 0.5) for i, name in enumerate(names)})
     beside = table.assign(batch=table["batch"] * 2**shift)
     looks: dict[str, Any] = {"hue_order": names, "style_order": names, "palette": list(PALETTE[: len(names)])}
     sns.lineplot(
@@ -180,11 +180,12 @@ def draw_residuals(axes: Axes, table: pd.DataFrame) -> None:
     axes.minorticks_off()
     axes.set(xlabel="mini-batch size M (examples)", ylabel="updates, % above the law")
     axes.set_title("residuals of all thresholds and seeds: mean \u00b1 1 standard deviation")
-    spread = table.groupby(["curve", "batch"])["value"].std()
-    axes.set_ylim(-SHOWN, SHOWN)
-    if spread.max() > SHOWN:
-        axes.set_title(f"{axes.get_title(loc='left')}; bars of up to \u00b1{spread.max():.0f}% are cut", loc="left")
-    axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
+    axes.set_yscale("symlog", linthresh=LINEAR, linscale=2)
+    ticks = [0, *(sign * level for sign in (-1, 1) for level in (5, 10, 30, 100, 300))]
+    low, high = axes.get_ylim()
+    shown = [tick for tick in ticks if low <= tick <= high]
+    axes.set_yticks(shown, [f"{tick:+d}" if tick else "0" for tick in shown])
+    axes.legend(fontsize="small", ncols=3, loc="upper left", bbox_to_anchor=(0, -0.22), borderaxespad=0)
 
 
 def draw_exponents(axes: Axes, table: pd.DataFrame) -> None:

@@ -75,7 +75,7 @@ FIG1B = Panel(
     law_runs,
     alt="Relative residuals of the fitted law against batch size for every curve; each curve's exponent with its "
     "interval beside the printed -1; and how much worse the model behind ISGD's Eq. 22 fits than this law.",
-    size=(8.0, 6.4),
+    size=(8.0, 7.2),
 )
 ARTIFACTS = (FIG1A, FIG1B)
 

@@ -16,8 +16,9 @@ COARSE_TICKS = (0.8, 0.85, 0.9, 0.95)
 
 
 def settings_of(frame: Frame, group: str = "sgd") -> Any:
-    """The settings of a group's first stored run."""
-    return frame.runs_of(group)[0].spec.settings
+    """The settings of a group's first stored run; the others do not count as read."""
+    first = next(run for at in frame.groups[group] if (run := frame.stored.get(frame.ids[at])))
+    return first.spec.settings
 
 
 def data_of(frame: Frame) -> str:

@@ -118,7 +118,7 @@ def board(verdicts: Iterable[Verdict]) -> Board:
         spread=sum(
             v.verdict == "reproduced" and any(low < high for _, low, high in ours.spans) for v, ours in measured
         ),
-        follows=Counter(v.rests_on for v in properties if v.claim.follows),
+        follows=Counter(v.rests_on for v in properties if v.claim.basis == "follows"),
         runs={row: len({run for v, ours in measured if v.rests_on == row for run in ours.runs}) for row in EMPIRICAL},
         beside=Counter(filter(None, map(stand_in, empirical))),
         single=sum(map(on_one_run, empirical)),
@@ -250,9 +250,9 @@ def families(found: Sequence[Verdict]) -> list[list[Verdict]]:
     return [members for _, members in groups if len(members) > 1]
 
 
-def correctable(verdict: Verdict) -> bool:
-    """Whether a verdict of the present rule is decided, on an interval."""
-    return _member(verdict.present) and verdict.present.verdict != "inconclusive"
+def of_a_family(verdict: Verdict) -> bool:
+    """Whether the present rule was applied to an interval, so that the verdict counts in a family."""
+    return _member(verdict.present)
 
 
 def _member(verdict: Verdict) -> bool:

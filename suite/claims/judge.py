@@ -31,6 +31,7 @@ A straddling interval is *inconclusive*, whatever else the entry says. Further k
 ``undetermined``      the setting that the paper does not print and on which the quantity hangs
 ``machine``           why the quantity belongs to the paper's machine, to which it is *bound* if nothing is measured
 ``follows``           in place of ``printed``: a number that follows from what the paper prints
+``asked``             in place of ``printed``: the bound that we ask, where the paper prints a relation in words
 ``doubt``             other printed facts that exclude the printed value
 ``property``          why the statement cannot be false of the code at hand; such a claim is not empirical
 ``finding``           what a *not reproduced* teaches; it is then reported, and no longer red
@@ -54,6 +55,7 @@ from typing import Any
 from suite.claims.estimate import COMPUTED, Estimate
 
 CLAIM, OURS, TEST, CONTRADICTION, FIGURE = KINDS = ("claim", "ours", "test", "contradiction", "figure")
+BASES = ("printed", "follows", "asked")  # of the number that a rule compares with
 BOARD = (CLAIM, OURS)  # kinds that are judged in public
 PROFILES = ("smoke", "reduced", "paper")
 NEEDS: Mapping[str, str] = {  # the least that decides a claim, in order
@@ -96,6 +98,7 @@ class Claim:
     because: str
     printed: tuple[float, ...] = ()
     unit: str = ""
+    unit_shown: str = ""  # what is shown in place of a unit of 1, which says nothing of several values
     tolerance: tuple[float, ...] = (0.0,)
     relative: float | None = None
     side: str = ""
@@ -104,7 +107,7 @@ class Claim:
     empirical: bool = True
     lacks: str = ""
     property: str = ""  # why the statement cannot be false of the code at hand: such a claim is not empirical
-    follows: bool = False  # ``printed`` is derived from what the paper prints
+    basis: str = BASES[0]  # whether ``printed`` is printed, follows from what is, or is the bound that we ask
     timed: bool = False  # rests on wall-clock times of the machine at hand: another machine may decide otherwise
     margin: float | None = None  # the largest difference that counts as none
     undetermined: str = ""  # the unprinted setting on which the quantity hangs
@@ -303,8 +306,8 @@ def not_run(claim: Claim, why: str, proxy: Estimate | None = None) -> Verdict:
 
 SHARED = ("where", "rule", "profile", "needs", "because", "tolerance", "relative", "side", "unit", "empirical",
           "lacks", "timed", "margin", "machine", "refuted_by", "kind")  # fmt: skip
-OWN = ("says", "printed", "follows", "order", "quantity", "property", "doubt", "finding",
-       "undetermined", "also", "row_of")  # fmt: skip
+OWN = ("says", *BASES, "order", "quantity", "property", "doubt", "finding",
+       "undetermined", "also", "row_of", "unit_shown")  # fmt: skip
 
 
 def _numbers(value: Any) -> tuple[float, ...]:
@@ -313,10 +316,11 @@ def _numbers(value: Any) -> tuple[float, ...]:
 
 def _claim(claim_id: str, raw: dict[str, Any]) -> Claim:
     """A claim from the keys of its table and its artifact's."""
-    if "follows" in raw:
-        if "printed" in raw:
-            raise ClaimError(f"claim {claim_id}: a number is printed or it follows; give one of the two")
-        raw |= {"printed": raw["follows"], "follows": True}
+    given = [key for key in BASES if key in raw]
+    if len(given) > 1:
+        raise ClaimError(f"claim {claim_id}: a number is printed, follows or is asked; give one of the three")
+    for basis in given:
+        raw |= {"basis": basis, "printed": raw.pop(basis)}
     for key in ("printed", "tolerance"):
         if key in raw:
             raw[key] = _numbers(raw[key])

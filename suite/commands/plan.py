@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from suite.claims.judge import ON_A_CPU, PROFILES, Claim
-from suite.commands.terminal import duration, memory
+from suite.clock import duration
+from suite.commands.terminal import memory
 from suite.data.catalogue import available
 from suite.papers.artifact import Artifact, Paper
 from suite.papers.catalogue import experiment, published

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from suite.claims.judge import PROFILES
+from suite.clock import duration
 from suite.commands.plan import Planned, calibrated, missing_data, plan
 from suite.commands.plan import stages as by_value
-from suite.commands.terminal import duration
 from suite.data.catalogue import DataError
 from suite.experiment import CHECKPOINT_SECONDS
 from suite.interruption import leave_if_asked, watched
@@ -118,6 +118,8 @@ def run_artifacts(selection: Selection, asked: Sequence[str], options: RunOption
     deadline = time.monotonic() + options.budget if options.budget else None
     chosen = choose(selection, options)
     names = {p.spec.id: p.artifacts[0] for p in chosen.mine}
+    weights = {p.spec.id: p.seconds for p in chosen.mine}
+    updates = {p.spec.id: count for p in chosen.mine if (count := p.spec.settings.get("updates"))}
     around = RunnerConfig(
         store=options.store,
         device=pick_device(options.device),
@@ -131,7 +133,7 @@ def run_artifacts(selection: Selection, asked: Sequence[str], options: RunOption
 
     counts: Counter[str] = Counter()
     todo = [p.spec for p in chosen.mine]
-    with watched(), Progress({p.spec.id: p.seconds for p in chosen.mine}) as progress:
+    with watched(), Progress(weights, updates) as progress:
         while todo:
             busy = []
             for report in execute_all(

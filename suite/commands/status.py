@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from suite.commands.terminal import duration
+from suite.clock import duration
 from suite.engines import EngineError, engine
 from suite.runner.status_file import at_work, note_in
 from suite.runs.files import NUMBER, Fields, fits, now_in, read_note

@@ -1,4 +1,4 @@
-"""Text for a terminal or a pipe: lines folded at words; times and sizes as a person says them."""
+"""Text for a terminal or a pipe: lines folded at words; sizes as a person says them."""
 
 from __future__ import annotations
 
@@ -30,20 +30,6 @@ def folded(lines: Iterable[str], width: int, indent: str = INDENT) -> list[str]:
 def show(lines: Iterable[str], indent: str = INDENT) -> None:
     """Print on standard output."""
     print("\n".join(folded(lines, width(), indent)))
-
-
-def duration(seconds: float) -> str:
-    """A time in its two largest units: ``97 d 3 h``, ``2 h 5 min``, ``4 min 30 s``, ``12 s``, ``0.4 s``."""
-    if 0 < seconds < 0.95:
-        return f"{max(seconds, 0.1):.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    days, hours = divmod(hours, 24)
-    if days:
-        return f"{days} d {hours} h"
-    if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 def memory(size: float) -> str:

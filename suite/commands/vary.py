@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from suite.claims.estimate import Estimate
@@ -15,16 +16,20 @@ from suite.commands.check import console, sheet
 from suite.commands.plan import first_seeds
 from suite.commands.run import RunOptions, run_artifacts
 from suite.commands.submit import Request, submit_artifacts
+from suite.data.catalogue import DataError
+from suite.experiment import Context
 from suite.lazy import Axes, Figure, pd
 from suite.own.variation import Variation, VariationError, parse, variations
 from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Paper
-from suite.papers.catalogue import SelectorError, published, select
+from suite.papers.catalogue import SelectorError, experiment, published, select
 from suite.papers.evidence import committed, with_committed
 from suite.papers.measurement import measure_evidence
 from suite.report.data import encoded, plotted
 from suite.report.drawing import Drawing, file_name, filled, image, stamped, write
 from suite.report.numerals import few, ours, values
 from suite.runs.archive import Runs
+from suite.spec import canonical
+from suite.training.numerics import choose, pick_device
 
 UNCHANGED = "unchanged"
 ABREAST = 2  # drawings in a row
@@ -69,6 +74,7 @@ def vary_artifact(
     groups, varied = varied_runs(artifact, texts, options)
     named = name or re.sub(r"[^\w.-]+", "-", varied[0].label)
     check_name(named)
+    check_settings(groups, varied, options.data, options.device)
     wanted = {spec.id: spec for each in (groups, *(v.groups for v in varied)) for ss in each.values() for spec in ss}
     for archive in committed():
         for run_id in archive.ids() & set(wanted):
@@ -94,6 +100,33 @@ def varied_runs(artifact: Artifact, texts: Sequence[str], options: RunOptions) -
         return groups, variations(groups, parse(texts))
     except VariationError as error:
         raise VariationError(f"{artifact.id} at {options.profile}: {error}") from None
+
+
+def check_settings(groups: Groups, varied: Sequence[Variation], data: Path | None, device: str) -> None:
+    """Set up one changed run of each kind. Raises VariationError for settings that no run could have.
+
+    A run whose data set is not here is left to those who compute it.
+    """
+    unchanged = {spec.id for specs in groups.values() for spec in specs}
+    on = pick_device(device)
+    for each in varied:
+        changed = {
+            canonical([s.experiment, s.settings]): s
+            for specs in each.groups.values()
+            for s in specs
+            if s.id not in unchanged
+        }
+        for spec in changed.values():
+            check = experiment(spec.experiment).check
+            if check is None:
+                continue
+            with TemporaryDirectory() as folder:
+                try:
+                    check()(spec, Context(Path(folder), choose(spec, on, 1), data))
+                except DataError:
+                    continue
+                except ValueError as error:
+                    raise VariationError(f"no run can have {each.label}: {error}") from None
 
 
 def check_name(name: str) -> None:

@@ -199,6 +199,25 @@ class Partitioned:
         return self
 
 
+class ByClass(Partitioned):
+    """Shards that are not alike: one part of the data per worker, in which some classes are frequent and some rare.
+
+    The data are sorted by class, then the examples at a share 1 - ``skew`` of the places, drawn at random, are mixed;
+    each worker holds a contiguous part. At ``skew`` 1 a worker has classes of its own, at 0 all parts are alike.
+    """
+
+    def __init__(self, targets: Tensor, workers: int, batch: int, seed: int, skew: float = 1.0) -> None:
+        """Raises ValueError for a ``skew`` outside [0, 1], and as :class:`Partitioned` does."""
+        super().__init__(len(targets), workers, batch, seed)
+        if not 0 <= skew <= 1:
+            raise ValueError(f"skew={skew} must lie in [0, 1], the share of the data that stays sorted by class")
+        examples = torch.cat(_members(targets, seed))
+        places = _permutation(len(examples), seed, workers)[round(skew * len(examples)) :]
+        examples[places] = examples[places[_permutation(len(places), seed, workers + 1)]]
+        # The order inside each part is that of a partitioned order of the same seed.
+        self._order = examples[self._order]
+
+
 class SharedPool:
     """All workers take turns at one common order: batch n of worker w is its batch number n * workers + w.
 

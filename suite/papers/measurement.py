@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from suite.claims.board import correctable, corrected_verdicts
+from suite.claims.board import corrected_verdicts, of_a_family
 from suite.claims.estimate import Estimate
 from suite.claims.judge import PROFILES, Claim, ClaimError, Verdict, judge, not_run
 from suite.experiment import Experiment
@@ -62,7 +62,8 @@ def measure(artifact: Artifact, source: Runs, profile: str, claimed: bool | None
     ``claimed``: those alone that entries of its paper ask for, or those alone that none asks for; None: both.
     """
     contents = _contents(artifact, source, profile)
-    key = id(artifact), profile, claimed, contents
+    asked = None if claimed is None else frozenset(_asked(artifact.id))
+    key = id(artifact), profile, claimed, asked, contents
     if key in _MEASURED:
         return _MEASURED[key][1]
     result = _measure(artifact, source, profile, claimed)
@@ -208,7 +209,7 @@ def judge_artifacts(paper: Paper, artifacts: Iterable[str], profile: str | None,
     wanted = list(dict.fromkeys(artifacts))
     found = verdicts(paper, source, profile=profile, artifacts=wanted)
     around = []
-    if any(map(correctable, found)):
+    if any(map(of_a_family, found)):
         around = verdicts(paper, source, profile=profile, artifacts=related(paper, wanted, source.ids()))
     since = read(catalogue.PAPERS[paper.name].home).families
     return corrected_verdicts([*found, *around], since)[: len(found)]

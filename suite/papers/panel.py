@@ -125,8 +125,7 @@ class Frame:
 
         Raises Missing where a run that is needed is not stored, UnusableRun where one is damaged.
         """
-        keep: list[int] = []
-        lacking: list[str] = []
+        groups, keep, lacking = list(groups), list[int](), list[str]()
         for group in groups:
             rows = self.groups.get(group, [])
             stored = self.ids.__getitem__
@@ -138,15 +137,20 @@ class Frame:
                 lacking.append(f"{absent} of {len(rows)} runs of {group} at {self.profile} are missing")
             keep += first
         if lacking:
+            self.refuse_damaged(at for group in groups for at in self.groups.get(group, ()))
             more = f", and of {len(lacking) - 1} other group{'s' if lacking[2:] else ''}" if lacking[1:] else ""
             raise Missing(lacking[0] + more)
         others = [at for group, rows in self.groups.items() if group in beside for at in rows]
         if all(self.ids[at] for at in others):
             keep += others
-        for at in keep:
+        self.refuse_damaged(keep)
+        return replace(self, runs=self.runs.iloc[keep])
+
+    def refuse_damaged(self, rows: Iterable[int]) -> None:
+        """Raise UnusableRun where the run of one of these rows is damaged."""
+        for at in rows:
             if isinstance(fault := self.faults[at], UnusableRun):
                 raise fault
-        return replace(self, runs=self.runs.iloc[keep])
 
 
 def read(evidence: Evidence, beside: Groups | None = None) -> Frame:

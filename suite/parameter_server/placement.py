@@ -6,7 +6,7 @@ Settings::
     seconds          {per_call, per_example, crowding, jitter}: one gradient's time, see :func:`learner_seconds`
     machines         machines that the learners are dealt over, one after the other
     model_bytes, network [latency, bytes per second], memory [latency, bytes per second], update_seconds
-    tree             {per_leaf, fan_out, broadcast_fan_out}   (adv and adv*; optional)
+    tree             {per_leaf, fan_out, broadcast_fan_out, swap_seconds}   (adv and adv*; optional)
 """
 
 from __future__ import annotations

@@ -204,6 +204,7 @@ class AdvStar(Adv):
     """
 
     broadcast_fan_out: int = 2
+    swap_seconds: float = 0.0
 
     def start(self) -> None:
         workers = self.server.workers
@@ -255,6 +256,8 @@ class AdvStar(Adv):
             self.delivered[worker] = env.process(self.deliver(worker, entry))
             ledger.inquiries += 1
             if self.newest_at[worker] != server.read[worker]:
+                if self.swap_seconds:
+                    yield env.timeout(self.swap_seconds)
                 server.read[worker] = self.newest_at[worker]
                 ledger.pulls += 1
             else:

@@ -7,7 +7,8 @@ asks the same protocol in integers, so that the vector clock of a job can be fol
 base and adv: a learner's push is answered with the newest weights, once its gradient has reached the root. adv*: a
 push is answered as soon as it is delivered to the learner's server; weights travel down a tree of the learners, into
 a buffer of each that a swap of pointers puts to use. Mini-batches are fetched one ahead, in a thread, from whatever
-holds the data: the paper's data server is a file system that all machines share, and so it is here.
+holds the data: the paper's data server is a file system that all machines share, and so it is here. A statistics
+server may hear of losses and test the weights of every epoch (:mod:`suite.parameter_server.tree_messages`).
 
 A lost process ends the job. Whoever notices says so towards the root, and every server passes the name on with its
 answer to the next push, so that each learner raises :class:`~suite.communication.group.WorkerLost` with it.
@@ -18,7 +19,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -39,7 +40,10 @@ from suite.parameter_server.tree_messages import (
     STOP,
     Answer,
     Message,
+    Observed,
     Pair,
+    Reports,
+    Statistics,
     Sums,
     TrainingJob,
     layout_of,
@@ -128,11 +132,18 @@ class Parent:
 class Root(Parent):
     """The server that holds the weights."""
 
-    def __init__(self, children: Iterable[Pair], job: TrainingJob, learners: int, downcast: Pair | None):
+    def __init__(
+        self,
+        children: Iterable[Pair],
+        job: TrainingJob,
+        learners: int,
+        downcast: Pair | None,
+        reports: Reports | None,
+    ):
         super().__init__(children, job.x0, waits=downcast is None)
         self.protocol = rudra_protocol.Server(learners, job.n)
         self.update = updating(job.x0, job.n, learners, job.optimizer, job.rate)
-        self.updates, self.downcast = job.updates, downcast
+        self.updates, self.downcast, self.reports, self.epoch = job.updates, downcast, reports, job.epoch
         self.sums: Sums = {}
         self.served = Served(job.x0)
 
@@ -152,6 +163,8 @@ class Root(Parent):
             self.served.turns.append(turn)
             self.served.losses.append(loss)
             self.sums, self.timestamp = {}, self.protocol.timestamp
+            if self.reports and self.timestamp % self.epoch == 0:
+                self.reports.tell(self.timestamp, 0, self.x)
             self.stopped = self.timestamp >= self.updates
             self.changed.notify_all()
         if self.protocol.n == 0:
@@ -242,7 +255,12 @@ class Downcast:
 
 
 def learn(
-    job: TrainingJob, learner: int, server: Pair, downcast: Downcast | None, name: Callable[[int], str]
+    job: TrainingJob,
+    learner: int,
+    server: Pair,
+    downcast: Downcast | None,
+    name: Callable[[int], str],
+    reports: Reports | None = None,
 ) -> Learnt:
     """A learner's part: computes, pushes, and takes up newer weights, until it is told to stop.
 
@@ -265,6 +283,8 @@ def learn(
             began = time.perf_counter()
             loss, gradient = job.gradient(x, drawn)
             computed = time.perf_counter()
+            if reports:
+                reports.tell(told.number, held, gradient.new_tensor([loss]))
             sums = {held: torch.cat([gradient, gradient.new_tensor([loss])])}
             message = Message(held, [GradientRef(learner, held, told.number)], sums)
             told.number += 1
@@ -288,8 +308,8 @@ def learn(
                 told.ledger.pulls += 1
 
 
-def train(group: Group, job: TrainingJob) -> Served | Learnt | None:
-    """Train; the root returns Served, another server None, a learner Learnt.
+def train(group: Group, job: TrainingJob) -> Served | Learnt | Observed | None:
+    """Train; the root returns Served, another server None, a learner Learnt, a statistics server Observed.
 
     Raises ValueError where processes differ or make no tree, and where adv* is to wait for weights; WorkerLost with
     the name of a process that is gone.
@@ -302,32 +322,35 @@ def train(group: Group, job: TrainingJob) -> Served | Learnt | None:
     facts = {"architecture": job.architecture, "n": job.n, "updates": job.updates, "parameters": job.x0.numel()}
     group.agree({**facts, "sum": float(job.x0.double().sum())})
     with group.watched():
-        above, below = connected(group, layout.pushes)
-        receives, sends = connected(group, layout.weights)
+        pushes = [Pair(group, *ends) for ends in layout.pushes]
+        weights = [Pair(group, *ends) for ends in layout.weights]
+        told = [Pair(group, *ends) for ends in layout.reports]
     group.heartbeat.stop()  # from here on the connections tell who is lost
     rank, servers = group.rank, len(layout.servers)
-    if rank >= servers:
-        downcast = Downcast(receives[0], sends, job.x0) if receives else None
-        learnt = learn(job, rank - servers, above[0], downcast, layout.name)
-        if downcast:
-            downcast.thread.join()
-        return learnt
-    server: Parent
-    if rank == 0:
-        server = Root(below, job, layout.learners, sends[0] if sends else None)
-    else:
-        server = Inner(below, job, layout.servers[rank], above[0])
-    server.run()
+    if job.evaluate and rank == layout.processes - 1:
+        return Statistics(told[0], told[1:], job).run()
+    below = [pair for pair, (upper, _) in zip(pushes, layout.pushes, strict=True) if upper == rank]
+    above = [pair for pair, (_, lower) in zip(pushes, layout.pushes, strict=True) if lower == rank]
+    sends = [pair for pair, (upper, _) in zip(weights, layout.weights, strict=True) if upper == rank]
+    receives = [pair for pair, (_, lower) in zip(weights, layout.weights, strict=True) if lower == rank]
+    with contextlib.ExitStack() as held:
+        reports = None
+        for pair, (_, sender) in zip(told, layout.reports, strict=True):
+            if sender == rank:
+                reports = held.enter_context(contextlib.closing(Reports(pair, group.timeout / 3)))
+        if rank >= servers:
+            downcast = Downcast(receives[0], sends, job.x0) if receives else None
+            learnt = learn(job, rank - servers, above[0], downcast, layout.name, reports)
+            if downcast:
+                downcast.thread.join()
+            return learnt
+        if rank == 0:
+            server: Parent = Root(below, job, layout.learners, sends[0] if sends else None, reports)
+        else:
+            server = Inner(below, job, layout.servers[rank], above[0])
+        server.run()
     if server.lost is not None:
         raise WorkerLost(
             f"{layout.name(rank)} stops after update {server.timestamp}: {layout.name(server.lost)} is gone"
         )
     return server.served if isinstance(server, Root) else None
-
-
-def connected(group: Group, ends: Sequence[tuple[int, int]]) -> tuple[list[Pair], list[Pair]]:
-    """Connections of all (upper, lower) pairs of processes: those above this one, and those below it."""
-    pairs = [(upper, lower, Pair(group, upper, lower)) for upper, lower in ends]
-    above = [pair for _, lower, pair in pairs if lower == group.rank]
-    below = [pair for upper, _, pair in pairs if upper == group.rank]
-    return above, below

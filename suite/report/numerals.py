@@ -139,7 +139,7 @@ def ours(measured: Estimate, claim: Claim) -> list[str]:
         steps = [(a, b, _with_interval(*span, digits)) for (a, b), span in pairs]
         return [_of_one_run(f"{b} minus {a}: {with_unit(text, claim.unit)}") for a, b, text in steps]
     texts = [_with_interval(*span, digits) for span in measured.spans]
-    return [_of_one_run(text) for text in with_units(texts, claim.unit)]
+    return [_of_one_run(text) for text in with_units(texts, claim.unit_shown or claim.unit)]
 
 
 def _of_one_run(text: str) -> str:
@@ -210,9 +210,9 @@ def _share(value: float, low: float, high: float, digits: int) -> str:
 
 
 def printed(claim: Claim) -> list[str]:
-    """What the paper prints, or what follows from that, as the claim's rule reads it."""
+    """What the paper prints, what follows from that, or what is asked, as the claim's rule reads it."""
     shown = _printed(claim)
-    return [f"follows: {shown[0]}", *shown[1:]] if claim.follows else shown
+    return shown if claim.basis == "printed" else [f"{claim.basis}: {shown[0]}", *shown[1:]]
 
 
 def _printed(claim: Claim) -> list[str]:
@@ -226,7 +226,7 @@ def _printed(claim: Claim) -> list[str]:
         return [with_unit(" to ".join(numbers), claim.unit)]
     if claim.rule == "bound":
         numbers = [f"{RELATIONS[claim.side]} {text}" for text in numbers]
-    return with_units(numbers, claim.unit)
+    return with_units(numbers, claim.unit_shown or claim.unit)
 
 
 def _as_printed(value: float) -> str:

@@ -117,4 +117,5 @@ TRAIN = Experiment(
     together=lazily("suite.runner.packing:train_together"),
     measure=lazily("suite.runner.autotune:measure_training"),
     pilot=lazily("suite.runner.pilot:training"),
+    check=lazily("suite.runner.pilot:check"),
 )

@@ -1,4 +1,4 @@
-"""How long a training run would take here, from a few of its updates and a part of one evaluation."""
+"""How long a training run would take here, from a few updates and a part of an evaluation; and whether it could."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from suite.experiment import Context
 from suite.parameter_server.training import ServerRun
 from suite.runner.cost import expected_updates
 from suite.runner.packing import Lockstep
-from suite.spec import RunSpec
+from suite.spec import RunSpec, trainings
 from suite.training.build import Setup, assemble
 from suite.training.gradients.paths import backend_of
 from suite.training.loop import TrainingRun
@@ -51,6 +51,12 @@ def training(spec: RunSpec, execution: Mapping[str, Any], width: int, data: Path
         each = (time.perf_counter() - began) / count / shared
     updates = expected_updates(spec)
     return set_up + updates * each + (updates / settings["evaluate"]["every"] + 1) * evaluation
+
+
+def check(spec: RunSpec, context: Context) -> None:
+    """Set up a run and the warm start before it, as they do when they begin. Raises ValueError."""
+    for stage in trainings(spec):
+        build(stage, context, assemble(stage.settings, stage.seed, context.execution, context.data))
 
 
 def build(spec: RunSpec, context: Context, made: Setup) -> TrainingRun:

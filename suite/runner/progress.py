@@ -9,9 +9,11 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Any
 
+from suite.clock import duration
 from suite.runs import background
 
 EVERY = 30.0  # seconds between two lines where there is no terminal
+NAMED = 3  # runs under way whose updates a line tells
 CHOOSING = "choosing an execution, at most 60 s where the machine is idle"  # what is done while no run is under way
 
 
@@ -19,10 +21,11 @@ class Progress:
     """Progress over runs weighted by their estimated seconds. Use as a context manager.
 
     Without a terminal a line every ``every`` seconds says that work goes on, so that a log tells a long run from a
-    dead one.
+    dead one; ``updates`` are those that a run makes at most, by id.
     """
 
-    def __init__(self, weights: Mapping[str, float], every: float = EVERY):
+    def __init__(self, weights: Mapping[str, float], updates: Mapping[str, int] | None = None, every: float = EVERY):
+        self.updates = updates or {}
         self.weights = {run_id: max(seconds, 1e-3) for run_id, seconds in weights.items()}
         self.total = sum(self.weights.values()) or 1.0
         self.fractions: dict[str, float] = {}
@@ -61,16 +64,21 @@ class Progress:
         self._telling.close()
 
     def _tell(self) -> None:
-        going = sum(fraction < 1 for fraction in tuple(self.fractions.values()))
-        doing = f"{going} under way, {self.done:.0%} done" if going else CHOOSING
+        going = {run_id: fraction for run_id, fraction in tuple(self.fractions.items()) if fraction < 1}
+        counts = [
+            (round(part * self.updates[run]), self.updates[run]) for run, part in going.items() if run in self.updates
+        ]
+        told = ", ".join(f"{made:,} of {count:,}" for made, count in counts) if 0 < len(counts) <= NAMED else ""
+        at = f" (update{'s' if len(counts) > 1 else ''} {told})" if told else ""
+        doing = f"{len(going)} under way{at}, {self.done:.0%} done" if going else CHOOSING
         print(f"[{self.finished}/{len(self.weights)}] {doing}; {self._times()}", file=sys.stderr)
 
     def _times(self) -> str:
         """The time gone and, once a part of the work is done, about the time left."""
         spent = time.monotonic() - self.started
         if not self.done:
-            return f"{spent:.0f} s gone"
-        return f"{spent:.0f} s gone, about {spent * max(0.0, 1 - self.done) / self.done:.0f} s left"
+            return f"{duration(spent)} gone"
+        return f"{duration(spent)} gone, about {duration(spent * max(0.0, 1 - self.done) / self.done)} left"
 
     @property
     def done(self) -> float:

@@ -65,6 +65,9 @@ ORDERS: Table[Callable[..., Order]] = Table(
         "shuffled": lambda targets, batch, workers, seed: order.Shuffled(len(targets), batch, seed),
         "with-replacement": lambda targets, batch, workers, seed: order.WithReplacement(len(targets), batch, seed),
         "partitioned": lambda targets, batch, workers, seed: order.Partitioned(len(targets), workers, batch, seed),
+        "by-class": lambda targets, batch, workers, seed, **options: order.ByClass(
+            targets.cpu(), workers, batch, seed, **options
+        ),
         "single-class": lambda targets, batch, workers, seed, **options: order.SingleClass(
             targets.cpu(), batch, seed, **options
         ),
@@ -89,13 +92,15 @@ class Setup:
 
 
 def fields(kind: Any, values: Mapping[str, Any], what: str, besides: Collection[str] = ()) -> dict[str, Any]:
-    """``values`` as keyword arguments of a NamedTuple or dataclass; raises ValueError for unknown ones.
+    """``values`` as keyword arguments of a NamedTuple or dataclass; raises ValueError for unknown or missing ones.
 
     The fields ``besides`` are not for settings to give.
     """
     known = settings_of(kind) - set(besides)
     if unknown := set(values) - known:
         raise ValueError(f"{what}: unknown settings {sorted(unknown)}; known are {sorted(known)}")
+    if missing := {name for name in known - set(values) if not hasattr(kind, name)}:
+        raise ValueError(f"{what}: {', '.join(sorted(missing))} must be set, since there is no default")
     return dict(values)
 
 
@@ -190,10 +195,23 @@ def subset_draw(name: str, examples: int) -> Tensor:
     return torch.randperm(examples, generator=torch.Generator().manual_seed(seed("subset", name)))
 
 
+COUNTS = {"updates": 0, "batch": 1, "workers": 1, "evaluate.every": 1, "record.every": 1}  # the least of each
+
+
+def check_counts(settings: Mapping[str, Any]) -> None:
+    """Raise ValueError where a count is no whole number, or too small."""
+    for path, least in COUNTS.items():
+        part, _, name = path.rpartition(".")
+        value = (settings.get(part, {}) if part else settings).get(name)
+        if value is not None and (type(value) is not int or value < least):
+            raise ValueError(f"{path}={value} must be a whole number, {least} or more")
+
+
 def assemble(
     settings: Mapping[str, Any], run_seed: int, execution: Mapping[str, Any], data_root: Path | None
 ) -> Setup:
     """Build a classification run. Raises ValueError (DataError) in one sentence for what cannot be had."""
+    check_counts(settings)
     device, dtype = execution["device"], DTYPES[execution["precision"]]
     data = thaw(settings["data"])
     name, rule = data.pop("name"), data.pop("transform", "scale")

@@ -101,8 +101,13 @@ def test_a_damaged_run_stops_what_reads_it(tmp_path: Path) -> None:
             return set()
 
         def read(self, run_id: str) -> None:
-            raise DamagedRun(f"run {run_id} is broken")
+            if run_id == broken.id:
+                raise DamagedRun(f"run {run_id} is broken")
+            raise KeyError(run_id)
 
-    frame = read(Evidence(Broken(), {"a": specs("smoke")[:1]}, "smoke"))  # type: ignore[arg-type]
+    missing, broken = specs("smoke")[:2]
+    frame = read(Evidence(Broken(), {"a": (missing, broken)}, "smoke"))  # type: ignore[arg-type]
     with pytest.raises(DamagedRun):
         frame["a"]
+    with pytest.raises(DamagedRun):  # others are missing too: that it is damaged is not passed over
+        frame.needed(["a"])

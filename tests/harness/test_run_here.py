@@ -95,7 +95,7 @@ def test_one_run_that_is_let_go_of_is_taken_up_while_others_are_held(
 
     shares = list[float]()
     monkeypatch.setattr(command, "time", SimpleNamespace(monotonic=time.monotonic, sleep=sleep))
-    monkeypatch.setattr(command, "Progress", lambda weights: shown.append(Progress(weights)) or shown[0])
+    monkeypatch.setattr(command, "Progress", lambda *planned: shown.append(Progress(*planned)) or shown[0])
     assert run("toy/table1") == 0
     assert shares[0] < shares[1] < 1  # what others compute is not done
     told = capsys.readouterr().err

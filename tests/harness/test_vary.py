@@ -53,6 +53,7 @@ def test_another_solver_and_a_warm_start_take_what_they_have():
         ("algorithm.zta=1", "did you mean algorithm.zeta"),
         ("algorithm.optimizer=1", "there are algorithm.anchor"),  # bound by the harness, no setting
         ("algorithm.zeta=much", r"algorithm.zeta is a number \(0.01\), and 'much' is a name"),
+        ("updates=1e30", r"updates is a whole number \(270\), and 1e\+30 is none"),
         ("batch=32", "batch = 32 changes nothing"),
         ("batch", "must be KEY=VALUE"),
         ("batch=" + ",".join(map(str, range(1, 40))), "39 combinations of values are more than 24"),
@@ -61,6 +62,22 @@ def test_another_solver_and_a_warm_start_take_what_they_have():
 def test_what_cannot_be_changed_is_refused_with_what_can(asked: str, sentence: str):
     with pytest.raises(VariationError, match=sentence):
         variations(FIG5A, parse([asked]))
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ("algorithm.name=nope", "no algorithm is called 'nope'; there are sgd"),
+        ("algorithm.name=rudra", "algorithm: workers must be set"),
+        ("evaluate.every=0", "evaluate.every=0 must be a whole number, 1 or more"),
+        ("descent.momentum=7", r"momentum=7.0 must lie in \[0, 1\)"),
+    ],
+)
+def test_settings_that_no_run_could_have_are_refused_before_any_runs(asked: str, sentence: str, tmp_path: Path):
+    options = RunOptions("smoke", tmp_path / "store", seeds=1)
+    with pytest.raises(VariationError, match=sentence):
+        vary_artifact("isgd/fig5a", [asked], None, options, tmp_path, ["svg"])
+    assert not list(tmp_path.iterdir())
 
 
 def drawn(settings: list[float], draw) -> tuple[Figure, pd.DataFrame]:

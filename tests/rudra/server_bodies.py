@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from reference_impls import rudra_protocol
 from suite.communication.group import Group, WorkerLost
 from suite.parameter_server import processes, tree_processes
 from suite.parameter_server.processes import Served
-from suite.parameter_server.tree_messages import TrainingJob
+from suite.parameter_server.tree_messages import Observed, TrainingJob
 from suite.training.optimizers import CaffeSGD
 
 DIMENSIONS, EXAMPLES, BATCH, RATE, MOMENTUM = 9, 90, 3, 0.05, 0.9
@@ -138,6 +139,28 @@ def tree_job(architecture: str, n: int, updates: int, gradient: Any = dyadic) ->
 def serve_tree(group: Group, architecture: str, n: int, updates: int) -> Any:
     found = tree_processes.train(group, tree_job(architecture, n, updates))
     return plain(found) if isinstance(found, Served) else getattr(found, "number", None)
+
+
+def distance(x: Tensor) -> float:
+    return float(x.square().sum())
+
+
+def serve_and_test(group: Group, architecture: str, updates: int, done: str) -> Any:
+    """A job with a statistics server, which tests nothing until the root has written the file ``done``."""
+
+    def patient(x: Tensor) -> float:
+        while not Path(done).exists():
+            time.sleep(0.01)
+        return distance(x)
+
+    job = replace(tree_job(architecture, 2, updates), evaluate=patient, epoch=3)
+    found = tree_processes.train(group, job)
+    if isinstance(found, Observed):
+        return {"losses": [list(loss) for loss in found.losses], "tests": found.tests}
+    if isinstance(found, Served):
+        Path(done).touch()
+        return plain(found)
+    return getattr(found, "number", None)
 
 
 def lose_a_server(group: Group, architecture: str, which: int, report: str) -> None:

@@ -131,6 +131,14 @@ def test_weights_go_from_the_root_to_learner_0_and_on_over_its_own_link_to_one_c
     assert system.ledger == TimeLedger(30.0, 0.0, 3, 1, 3, 2, 0, 9_000)
 
 
+def test_a_learner_that_swaps_its_buffers_takes_so_long_and_computes_on_the_newer_weights() -> None:
+    system = made(AdvStar, Server(1, 1), [10.0], {"swap_seconds": 0.5})
+    turns = list(islice(system, 4))
+    assert [now for now, _ in turns] == pytest.approx([14.25, 24.25, 34.75, 45.25])
+    assert [turn.entries[0].read for _, turn in turns] == [0, 0, 1, 2]
+    assert system.ledger.communicating == pytest.approx(2 * 0.5 + 0.5)
+
+
 def test_a_learner_waits_while_its_last_gradient_is_on_the_way() -> None:
     """It computes for one second. Its leaf takes the first at 1.25 and relays it for four, the second at 5.5."""
     system = made(AdvStar, Server(1, 1), [1.0])

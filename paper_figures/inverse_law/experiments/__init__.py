@@ -130,6 +130,7 @@ EXPERIMENTS = {
         sweep_pack,
         body("sweep:sweep_together"),
         TRAIN.measure,
+        check=body("sweep:check"),
     ),
     "inverse_law/noise": Experiment(body("sweep:gradient_noise"), lambda spec: 3.0, clock="none"),
     "inverse_law/phrases": Experiment(body("translate:phrases"), phrases_seconds, translate_data),

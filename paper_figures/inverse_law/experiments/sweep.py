@@ -107,6 +107,11 @@ class Trainer(SteppedSgd):
         return lambda state, threshold: reader.read(self.algorithm.model(state), self.buffers[0], threshold)
 
 
+def check(spec: RunSpec, context: Context) -> None:
+    """Set a search up. Raises ValueError."""
+    SearchRun(spec, context, Trainer(spec, context))
+
+
 def sweep(spec: RunSpec, context: Context) -> Outcome:
     """Run or resume one search. Thresholds not crossed within the limit are censored and shown as -1."""
     apply(context.execution)

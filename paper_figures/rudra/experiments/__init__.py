@@ -56,6 +56,7 @@ EXPERIMENTS = {
         training_cost.memory,
         measure=training_cost.TRAIN.measure,
         pilot=training_cost.TRAIN.pilot,
+        check=training_cost.TRAIN.check,
     ),
     "rudra/protocol": Experiment(body("times:run"), _protocol_seconds, clock="virtual", arithmetic=True),
     "rudra/cifar-times": Experiment(body("times:cifar_times"), lambda spec: 4.0, clock="virtual"),

@@ -27,7 +27,7 @@ from suite.report.answers import Answer, AnswerError, Told, answers, beside_clai
 from suite.report.drawing import image
 from suite.report.readme import first_told
 from suite.report.site.exhibit import files, module_of, text_of
-from suite.report.site.page_cache import Folder, digest_of, key_of, read_once, seals, state
+from suite.report.site.page_cache import NAME, Folder, digest_of, key_of, read_once, seals, state
 from suite.report.site.render import ASSETS, HERE, render
 from suite.report.speed import COLUMNS
 from suite.report.speed_figures import measured_speed
@@ -35,6 +35,7 @@ from suite.report.verdict_details import departure_ledgers
 from suite.runner.gc_tuning import search_rarely
 from suite.runs.archive import Runs
 from suite.runs.environment import ROOT, revision
+from suite.runs.store import StoreError
 
 ALL_WORDS = tuple(dict.fromkeys((*VERDICTS, *WORDS.values())))
 FEW = 8  # artifacts that are made sooner than another process has started
@@ -201,6 +202,8 @@ def write_site(
     own, about = seals(source), revision()
     whole = digest_of(repr([state(), sorted(own.items()), about, *selectors]).encode())
     index = Path(out) / "index.html"
+    if index.exists() and not (Path(out) / NAME).exists():
+        raise foreign(index)
     if folder.complete(whole):
         return Built(index, len(folder.groups) - len({SHARED, SPEED} & set(folder.groups)), 0, 0)
     sections, places = chosen(selectors)
@@ -233,6 +236,11 @@ def write_site(
     folder.put(SHARED, whole, _shared(sections, about, bool(folder.groups[SPEED].files), source))
     folder.close("" if faults else whole, [SHARED, SPEED, *keys])
     return Built(index, len(keys), len(todo), len(folder.written), tuple(faults))
+
+
+def foreign(page: Path) -> StoreError:
+    """That a page of somebody else stands where a report would."""
+    return StoreError(f"{page} is there and was not written by `report`; move it, or name another folder with --out")
 
 
 def chosen(selectors: Sequence[str]) -> tuple[list[Section], dict[str, PagePlace]]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
 from suite.report.drawing import write
-from suite.report.site.build import Built, Reopen, write_site
+from suite.report.site.build import Built, Reopen, foreign, write_site
 from suite.report.site.page_cache import Folder
 from suite.report.site.render import ASSETS
 from suite.runs.archive import Runs
@@ -33,9 +33,12 @@ def write_single(
     selectors: Sequence[str] = (),
 ) -> Built:
     """Write ``out/report.html``: the pages that ``write_site`` makes of these arguments, without source code."""
+    page = Path(out) / "report.html"
+    if page.exists() and b"sgd-suite" not in page.read_bytes():
+        raise foreign(page)
     with tempfile.TemporaryDirectory() as folder:
         built = write_site(source, Path(folder), tell, reopen, selectors)
-        return replace(built, index=write(Path(out) / "report.html", joined(Path(folder)).encode()))
+        return replace(built, index=write(page, joined(Path(folder)).encode()))
 
 
 def joined(site: Path) -> str:
