@@ -13,6 +13,7 @@ from statistics import median
 
 from suite.claims.intervals import at_least
 from suite.clock import Link
+from suite.cost_models.overlap import AllReduce
 
 WINDOW = 5  # epochs
 
@@ -53,7 +54,8 @@ class MultiGpuServer:
 
     def synchronisation(self, gpus: int, learners: int) -> float:
         """Seconds of one synchronisation of all g * m learners."""
-        return self.local_seconds * learners + self.link.ring_allreduce(self.model_bytes, gpus)
+        ring = AllReduce(self.link.latency, self.link.bandwidth, gpus)
+        return self.local_seconds * learners + ring.seconds(self.model_bytes)
 
     def iteration(self, gpus: int, learners: int, tau: int | None = 1) -> float:
         """Seconds of one iteration (a batch for every learner); ``tau`` None never synchronises.

@@ -74,8 +74,9 @@ def test_what_cannot_be_changed_is_refused_with_what_can(asked: str, sentence: s
     ],
 )
 def test_settings_that_no_run_could_have_are_refused_before_any_runs(asked: str, sentence: str, tmp_path: Path):
+    options = RunOptions("smoke", tmp_path / "store", seeds=1)
     with pytest.raises(VariationError, match=sentence):
-        vary_artifact("isgd/fig5a", [asked], None, "smoke", 1, tmp_path / "store", None, "cpu", 1, tmp_path, ["svg"])
+        vary_artifact("isgd/fig5a", [asked], None, options, tmp_path, ["svg"])
     assert not list(tmp_path.iterdir())
 
 
