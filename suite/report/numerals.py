@@ -188,7 +188,7 @@ def _ratio(a: str, b: str, span: tuple[float, float, float], noun: str, more: st
 
 def values(measured: Estimate) -> list[str]:
     """Each value with its interval, for a quantity that no claim reads."""
-    return [_with_interval(*span, DIGITS) for span in measured.spans]
+    return [_of_one_run(_with_interval(*span, DIGITS)) for span in measured.spans]
 
 
 def _with_interval(value: float, low: float, high: float, digits: int) -> str:
