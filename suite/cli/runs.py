@@ -134,6 +134,7 @@ def run(
     share: Annotated[str | None, typer.Option(help="only part I of N of the plan, I from 0", metavar="I/N")] = None,
     memory: Memory = None,
     seeds: Seeds = None,
+    missing: Annotated[bool, typer.Option("--missing", help="only runs that the suite comes without")] = False,
     track: Annotated[
         str | None, typer.Option(help="tell each stored run to this tracker: tensorboard or wandb", metavar="NAME")
     ] = None,
@@ -146,7 +147,9 @@ def run(
     """Compute and store the runs of a selection, here or by an engine; what is stored is not computed again."""
     part, chosen = a_share(share), selector or []
     others = {"--budget": budget, "--share": share, "--memory": memory, "--seeds": seeds, "--track": track}
-    to = engine_request(on, jobs, engine_options, dry_run, wait, {**others, "--no-wait": no_wait})
+    to = engine_request(
+        on, jobs, engine_options, dry_run, wait, {**others, "--no-wait": no_wait, "--missing": missing}
+    )
     from suite.papers.catalogue import select
 
     selection, around = select(chosen), (chosen, profile, store, data, device, workers)
@@ -154,7 +157,15 @@ def run(
         from suite.commands.run import run_artifacts
 
         done = run_artifacts(
-            selection, *around, budget, wait=not no_wait, share=part, memory=memory, seeds=seeds, track=track
+            selection,
+            *around,
+            budget,
+            wait=not no_wait,
+            share=part,
+            memory=memory,
+            seeds=seeds,
+            track=track,
+            missing=missing,
         )
         raise typer.Exit(done)
     from suite.commands.submit import submit_artifacts

@@ -21,7 +21,7 @@ from suite.experiment import CHECKPOINT_SECONDS
 from suite.interruption import leave_if_asked, watched
 from suite.papers.artifact import Artifact, Paper
 from suite.papers.catalogue import experiment
-from suite.papers.evidence import with_committed
+from suite.papers.evidence import committed, with_committed
 from suite.runner.calibration import known
 from suite.runner.execute import RunnerConfig, execute_all
 from suite.runner.packing import NOT_BEGUN
@@ -54,6 +54,7 @@ def run_artifacts(
     memory: int | None = None,
     seeds: int | None = None,
     track: str | None = None,
+    missing: bool = False,
 ) -> int:
     """Compute what is not stored; ``asked`` are the words by which the store remembers the plan.
 
@@ -61,8 +62,8 @@ def run_artifacts(
 
     Runs that another process is computing are waited for, or left to it without ``wait``. ``share`` (i, n) takes the
     i-th of n parts of the plan alone, ``memory`` the runs that need no more bytes, ``seeds`` the first so many of
-    each group; ``track`` names the tracker that is told each run it stores. Of several artifacts, or with a budget,
-    runs whose data set is missing are left out. With a ``budget`` (seconds) the order is that of
+    each group, ``missing`` those that the suite comes without; ``track`` names the tracker that is told each run it
+    stores. Of several artifacts, or with a budget, runs whose data set is missing are left out. With a ``budget`` (seconds) the order is that of
     ``suite.commands.plan``, and what the budget does not suffice for is left, with its checkpoint, to the next
     call. Raises ValueError (DataError, StoreError, UnknownName) before anything is computed
     when a data set is missing without which nothing can be, or the store cannot be written.
@@ -70,6 +71,12 @@ def run_artifacts(
     tracker = tracker_called(track) if track else None
     deadline = time.monotonic() + budget if budget else None
     whole = calibrated(plan(selection, profile, seeds), known(store))
+    if missing and whole:
+        shipped = set[str]().union(*(archive.ids() for archive in committed()))
+        whole = [p for p in whole if p.spec.id not in shipped]
+        if not whole:
+            print("nothing to run: the suite comes with all of these runs", file=sys.stderr)
+            return 0
     mine = share_of(whole, share)
     planned = [p for p in mine if memory is None or p.memory <= memory]
     stored = Store(store).ids() if (store / "runs").is_dir() else set()

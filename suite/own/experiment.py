@@ -159,7 +159,8 @@ def experiment(
     Args:
         name: Short, of small letters, digits and underscores; a selector for all commands.
         network: Returns a module, [B, *shape of an example] -> logits [B, classes]. Its keyword arguments are
-            settings (``model.width``), each with its default. Its own constructor draws the initial values, by the run's seed.
+            settings (``model.width``), each with its default. Its own constructor draws the initial values, by the
+            run's seed.
         data: Returns training and test examples: pairs (inputs, targets) of tensors, data sets of torchvision's kind,
             or of ``datasets``. The digest of their content is part of every run's name.
         methods: By label, the settings that make the method, each in place of the common ones.
