@@ -63,9 +63,9 @@ def run_artifacts(
     Runs that another process is computing are waited for, or left to it without ``wait``. ``share`` (i, n) takes the
     i-th of n parts of the plan alone, ``memory`` the runs that need no more bytes, ``seeds`` the first so many of
     each group, ``missing`` those that the suite comes without; ``track`` names the tracker that is told each run it
-    stores. Of several artifacts, or with a budget, runs whose data set is missing are left out. With a ``budget`` (seconds) the order is that of
-    ``suite.commands.plan``, and what the budget does not suffice for is left, with its checkpoint, to the next
-    call. Raises ValueError (DataError, StoreError, UnknownName) before anything is computed
+    stores. Of several artifacts, or with a budget, runs whose data set is missing are left out. With a ``budget``
+    (seconds) the order is that of ``suite.commands.plan``, and what the budget does not suffice for is left, with its
+    checkpoint, to the next call. Raises ValueError (DataError, StoreError, UnknownName) before anything is computed
     when a data set is missing without which nothing can be, or the store cannot be written.
     """
     tracker = tracker_called(track) if track else None
