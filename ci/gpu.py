@@ -306,7 +306,7 @@ def go_on(before: Path, store: Path) -> None:
         take(unfinished, store)
 
 
-def main() -> int:
+def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--budget", type=float, default=840.0, help="seconds for everything")
     parser.add_argument("--data", type=Path, help="folder of data sets in the Hub's layout")
@@ -319,6 +319,16 @@ def main() -> int:
     parser.add_argument("--workers", type=int, help="runs side by side; default: 1, for claims as many as fit")
     parser.add_argument("--stages", default="", help="only these, with commas between; none: all")
     parser.add_argument("--only", default="", help="what to run, with commas between: as for `suite run`")
+    return parser
+
+
+def listed(text: str) -> list[str]:
+    """The words between commas."""
+    return [part for part in text.split(",") if part]
+
+
+def main() -> int:
+    parser = arguments()
     chosen = parser.parse_args()
     if lacks_cuda(chosen.device, "ci.gpu"):
         return 2
@@ -326,8 +336,9 @@ def main() -> int:
     data = chosen.data.resolve() if chosen.data else None
     out.mkdir(parents=True, exist_ok=True)
     profile = chosen.profile or ("paper" if chosen.claims else "reduced")
-    workers = 1 if chosen.workers is None else chosen.workers
-    only, asked = ([part for part in listed.split(",") if part] for listed in (chosen.only, chosen.stages))
+    workers, only = chosen.workers or 1, listed(chosen.only)
+
+    # What earlier calls left, and what the rest of the budget should decide.
     began = time.monotonic()
     if chosen.after:
         go_on(chosen.after.resolve(), store)
@@ -336,10 +347,12 @@ def main() -> int:
         promised = promise(store, data, chosen.device, profile, only, chosen.budget, chosen.workers or 0)
         workers = promised.workers
         print("\n".join(promised.lines()), flush=True)
+
     planned = stages(out, store, data, chosen.device, profile, workers, only, chosen.claims)
-    wanted = asked or [stage.name for stage in planned]
-    if unknown := set(wanted) - {stage.name for stage in planned}:
-        parser.error(f"--stages {','.join(sorted(unknown))}: choose among {', '.join(s.name for s in planned)}")
+    names = [stage.name for stage in planned]
+    wanted = listed(chosen.stages) or names
+    if unknown := set(wanted).difference(names):
+        parser.error(f"--stages {','.join(sorted(unknown))}: choose among {', '.join(names)}")
     left = chosen.budget - (time.monotonic() - began)
     with shared_card(chosen.device, workers):
         ended = go([stage for stage in planned if stage.name in wanted], left, out, data)

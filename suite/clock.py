@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -56,14 +55,6 @@ class Link:
     def seconds(self, size: float) -> float:
         """Time of one message of ``size`` bytes."""
         return self.latency + size / self.bandwidth
-
-    def ring_allreduce(self, size: float, workers: int) -> float:
-        """2(k-1) steps of size/k bytes: bandwidth-optimal, latency linear in k."""
-        return 0.0 if workers == 1 else 2 * (workers - 1) * self.seconds(size / workers)
-
-    def tree_allreduce(self, size: float, workers: int) -> float:
-        """Reduction and broadcast over a binary tree: 2 ceil(log2 k) steps of the whole buffer."""
-        return 2 * math.ceil(math.log2(workers)) * self.seconds(size) if workers > 1 else 0.0
 
 
 def duration(seconds: float) -> str:

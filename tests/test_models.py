@@ -35,14 +35,11 @@ PARAMETERS: list[tuple[str, dict[str, Any], int]] = [
     ("cifar_lenet", {"classes": 100}, 505_548),
     ("vgg_medium", {}, 1_125_090),
     ("vgg_medium", {"classes": 100}, 1_143_180),
-    ("vgg_medium", {"normalise": True}, 1_125_090),
     ("vgg_large", {}, 1_862_754),
     ("vgg_large", {"classes": 100}, 1_880_844),
     ("resnet20", {}, 270_410),
     ("crossbow_lenet", {}, 1_111_946),
     ("crossbow_resnet32", {}, 469_114),
-    ("crossbow_resnet32", {"shortcuts": "B", "global_pool": True}, 466_906),
-    ("crossbow_resnet32", {"shortcuts": "A", "global_pool": True}, 464_154),
     ("crossbow_vgg16", {}, 15_038_116),
     ("crossbow_resnet50", {}, 25_557_032),
     ("digits_lenet", {}, 8_474),
@@ -113,9 +110,6 @@ def test_crossbow_operator_counts() -> None:
         "crossbow_vgg16": 121,
         "crossbow_resnet50": 384,
     }
-    # The printed 267 needs the projection in stage 1: without it, one convolution and one norm are missing.
-    plain = construct("crossbow_resnet32", shortcuts="B", global_pool=True)
-    assert sizes.count(plain, data_transform=True) == 263
 
 
 def test_caffe_multipliers() -> None:
@@ -289,7 +283,6 @@ def test_googlenet_has_auxiliary_heads_in_training_only() -> None:
             r"an input of \(3, 8, 8\) leaves layer .*give a larger input_size",
         ),
         ("caffe_googlenet", {"input_size": 32}, "auxiliary pool .*give a larger input_size"),
-        ("crossbow_resnet32", {"shortcuts": "C"}, "shortcuts='C' must be 'crossbow', 'A' or 'B'"),
         ("linear", {"classes": 0}, "classes=0 must be at least 1"),
     ],
 )

@@ -10,22 +10,17 @@ from suite.training.schedules import rate_at, rounds, shape_at
 
 
 def test_at_a_turn_every_worker_brings_a_gradient_of_the_newest_weights():
-    turns = list(islice(rounds(3, start=4, first=2), 2))
+    turns = list(islice(rounds(3, start=4), 2))
     assert [turn.t for turn in turns] == [4, 5]
     assert [[(e.worker, e.read, e.number) for e in turn.entries] for turn in turns] == [
-        [(2, 4, 4), (3, 4, 4), (4, 4, 4)],
-        [(2, 5, 5), (3, 5, 5), (4, 5, 5)],
+        [(0, 4, 4), (1, 4, 4), (2, 4, 4)],
+        [(0, 5, 5), (1, 5, 5), (2, 5, 5)],
     ]
 
 
 def test_the_first_worker_is_number_0_and_begins_with_the_first_update():
     turn = next(rounds(2))
     assert (turn.t, [(e.worker, e.read, e.number) for e in turn.entries]) == (0, [(0, 0, 0), (1, 0, 0)])
-
-
-def test_a_pool_numbers_batches_over_all_workers():
-    numbers = [[entry.number for entry in turn.entries] for turn in islice(rounds(2, pool=True), 3)]
-    assert numbers == [[0, 1], [2, 3], [4, 5]]
 
 
 def test_a_rate_drops_at_its_turn_and_not_before():

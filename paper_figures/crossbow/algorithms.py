@@ -5,24 +5,8 @@ from __future__ import annotations
 from statistics import fmean
 from typing import Any
 
-from paper_figures.crossbow import plots, settings
-from paper_figures.crossbow.readings import (
-    THROUGHPUT,
-    accuracies,
-    accuracy_table,
-    epochs,
-    late_arrival,
-    on_device,
-    on_gpu,
-    only,
-    pair,
-    rungs,
-    spread,
-    steps,
-    told,
-    whole,
-)
-from suite.claims.intervals import Interval
+from paper_figures.crossbow import plots, readings, settings
+from suite.claims.intervals import Interval, over_ends
 from suite.lazy import Figure, np, pd
 from suite.papers.artifact import Groups, Missing
 from suite.papers.panel import Frame, Panel, Quantity
@@ -89,7 +73,7 @@ ARTIFACTS = (ALG1, ALG2, HIERARCHICAL, MEMORY, SCHEDULER)
 
 # ---------------------------------------------------------------- what follows from the algorithms alone
 
-told(
+readings.told(
     ALG1,
     "algebra",
     one_learner_unstable="one_learner_limits",
@@ -103,7 +87,9 @@ told(
 def saved_idleness(frame: Frame) -> Interval:
     """Idle stream-seconds that first come, first served saves, over schedules whose tasks differ in length."""
     found = frame.one("tasks")
-    return spread(slow - fast for fast, slow in zip(found["idle_first_come"], found["idle_round_robin"], strict=True))
+    return readings.spread(
+        slow - fast for fast, slow in zip(found["idle_first_come"], found["idle_round_robin"], strict=True)
+    )
 
 
 # ---------------------------------------------------------------- Algorithm 1 trained
@@ -112,13 +98,13 @@ def saved_idleness(frame: Frame) -> Interval:
 def ahead(frame: Frame) -> str:
     """How many epochs SMA is ahead of EA-SGD on average, at every rung that all their runs reach."""
     leads = []
-    for rung in rungs([curve for name in ("sma", "ea-sgd") for curve in accuracies(frame, name)]):
-        lead = fmean(epochs(frame, "ea-sgd", rung)) - fmean(epochs(frame, "sma", rung))
+    for rung in readings.rungs([curve for name in ("sma", "ea-sgd") for curve in readings.accuracies(frame, name)]):
+        lead = fmean(readings.epochs(frame, "ea-sgd", rung)) - fmean(readings.epochs(frame, "sma", rung))
         leads.append(f"{100 * rung:g}%: {lead:+.1f}")
     return "epochs ahead at each rung, " + ", ".join(leads[-6:]) if leads else ""
 
 
-MOMENTUM = pair("sma", "ea-sgd", steps, printed=settings.FINAL_TARGET)
+MOMENTUM = readings.pair("sma", "ea-sgd", readings.steps, printed=settings.FINAL_TARGET)
 ALG1.quantities["momentum-helps-many"] = Quantity(MOMENTUM.value, MOMENTUM.groups, note=ahead)
 
 
@@ -127,14 +113,14 @@ def average_better(frame: Frame) -> list[Interval]:
     """By how much the average model errs less than the mean replica of its run: at the end, and over the run."""
     table = frame.table("models", "followed")
     gaps = (100 * (table["replica_error"] - table["centre_error"])).groupby(table["seed"])
-    return [spread(gaps.last().tolist()), spread(gaps.mean().tolist())]
+    return [readings.spread(gaps.last().tolist()), readings.spread(gaps.mean().tolist())]
 
 
 @ALG1.drawing
 def draw_limits(frame: Frame, figure: Figure) -> None:
     """Which rates are stable, from running 500 quadratics."""
     axes = figure.subplots()
-    found = only(frame, "algebra").results
+    found = readings.only(frame, "algebra").results
     labels = ("k = 1, alpha = 1,\nno momentum", "k = 1, alpha = 1,\nmomentum 0.9", "k = 2", "k = 4")
     axes.bar(labels, [*found["one_learner_limits"], *found["many_learner_limits"]])
     axes.plot(labels, [0, 9 / 14, 1, 1.5], "D", color="C1", label="theory")
@@ -146,15 +132,15 @@ def draw_limits(frame: Frame, figure: Figure) -> None:
 
 
 def about_change(frame: Frame) -> str:
-    run = frame.runs_of(THROUGHPUT)[0]
-    share, device = run.results["resize_over_iteration"], "a GPU" if on_gpu(run) else "a CPU"
+    run = frame.runs_of(readings.THROUGHPUT)[0]
+    share, device = run.results["resize_over_iteration"], "a GPU" if readings.on_gpu(run) else "a CPU"
     return f"{run.spec.settings['model']}: {share:.2f} of one learner's iteration, on {device}"
 
 
-@ALG2.quantity("milliseconds", [THROUGHPUT], note=about_change, shown=True)
+@ALG2.quantity("milliseconds", [readings.THROUGHPUT], note=about_change, shown=True)
 def milliseconds(frame: Frame) -> float:
     """The longest change of the number of learners."""
-    return 1000 * float(frame.one(THROUGHPUT)["resize_seconds"])
+    return 1000 * float(frame.one(readings.THROUGHPUT)["resize_seconds"])
 
 
 def errors(frame: Frame, group: str) -> list[list[float]]:
@@ -165,7 +151,7 @@ def errors(frame: Frame, group: str) -> list[list[float]]:
 def arrivals(frame: Frame, group: str) -> list[float]:
     """Epochs of the average model to 99% by seed; below the paper's scale its mean error in points in their place."""
     if frame.profile == "paper":
-        return [late_arrival([1 - error for error in curve]) for curve in errors(frame, group)]
+        return [readings.late_arrival([1 - error for error in curve]) for curve in errors(frame, group)]
     return [100 * fmean(curve) for curve in errors(frame, group)]
 
 
@@ -183,14 +169,14 @@ def about_growing(frame: Frame) -> str:
 @ALG2.quantity("few-first", ["growing", "followed"], note=about_growing)
 def few_first(frame: Frame) -> Interval:
     """What growing from 1 to 4 learners saves against 4 throughout, paired by seed."""
-    return spread(fixed - grown for grown, fixed in both_arrivals(frame))
+    return readings.spread(fixed - grown for grown, fixed in both_arrivals(frame))
 
 
 @ALG2.table
 def walks(frame: Frame) -> pd.DataFrame:
     """Rows of the walks of both rules with a peak at 4 learners, then accuracies (%) of the trainings by epoch."""
-    parts = [only(frame, "tuner").curve("walks").query("peak == 4")]
-    for group, said in TRAINED.items() if set(TRAINED) <= set(whole(frame)) else ():
+    parts = [readings.only(frame, "tuner").curve("walks").query("peak == 4")]
+    for group, said in TRAINED.items() if set(TRAINED) <= set(readings.whole(frame)) else ():
         for run, curve in zip(frame.runs_of(group), errors(frame, group), strict=True):
             test = [100 * (1 - error) for error in curve]
             about = {"group": said, "seed": run.spec.seed, "epoch": range(1, len(test) + 1)}
@@ -214,7 +200,7 @@ def draw_walks(frame: Frame, figure: Figure) -> None:
         plots.growing(trained, panel, 100 * settings.LENET_TARGET)
 
 
-HIERARCHICAL.table(accuracy_table)
+HIERARCHICAL.table(readings.accuracy_table)
 
 
 @HIERARCHICAL.drawing
@@ -228,7 +214,7 @@ def draw_hierarchical(frame: Frame, figure: Figure) -> None:
 @MEMORY.quantity("half", ["sizes"], note=", ".join(settings.NETWORKS.values()))
 def saved(frame: Frame) -> list[float]:
     """Per cent of the output buffers' bytes that the offline plan saves, network by network."""
-    found = only(frame, "sizes").results
+    found = readings.only(frame, "sizes").results
     return [100 * (1 - found[f"{name}_planned"] / found[f"{name}_bytes"]) for name in NETWORKS]
 
 
@@ -237,8 +223,8 @@ def about_memory(frame: Frame) -> str:
     own, shared = (run.results[f"extra_{how}"][-1] / MIB for how in ("own", "shared"))
     batch = run.spec.settings["batches"][-1]
     return (
-        f"{on_device(run)}; one learner more takes {own:.3g} MiB with activations of its own and {shared:.3g} MiB "
-        f"sharing them, at batch {batch}"
+        f"{readings.on_device(run)}; one learner more takes {own:.3g} MiB with activations of its own and "
+        f"{shared:.3g} MiB sharing them, at batch {batch}"
     )
 
 
@@ -246,14 +232,14 @@ def about_memory(frame: Frame) -> str:
 def exponents(frame: Frame) -> list[Interval]:
     """Exponents of bytes against batch and against learners, with a band of 0.05."""
     table = frame.table("memory", "memory")
-    if "extra_own" not in only(frame, "memory").results:
+    if "extra_own" not in readings.only(frame, "memory").results:
         raise Missing("a memory run that keeps the bytes of one learner more")
     table = table[~table["shared"]]
     one, smallest = table[table["learners"] == 1], table[table["batch"] == table["batch"].min()]
     found = []
     for rows, axis in ((one, "batch"), (smallest, "learners")):
         slope = float(np.polyfit(np.log(rows[axis]), np.log(rows["bytes"]), 1)[0])
-        found.append(Interval(slope, slope - 0.05, slope + 0.05, 1))
+        found.append(over_ends(slope, (slope - 0.05, slope + 0.05)))
     return found
 
 
@@ -268,7 +254,7 @@ def draw_memory(frame: Frame, figure: Figure) -> None:
     left.grid(visible=False, axis="x")
     left.set_ylabel("saved by the offline plan (%)")
     left.tick_params(axis="x", rotation=30)
-    table = only(frame, "memory").curve("memory")
+    table = readings.only(frame, "memory").curve("memory")
     table = table[table["batch"] == table["batch"].max()]
     for shared, rows in table.groupby("shared"):
         label = "activations shared" if shared else "activations of their own"
@@ -281,6 +267,6 @@ def draw_memory(frame: Frame, figure: Figure) -> None:
 @SCHEDULER.drawing
 def draw_scheduler(frame: Frame, figure: Figure) -> None:
     axes: Any = figure.subplots()
-    found = only(frame, "tasks").results
+    found = readings.only(frame, "tasks").results
     axes.boxplot([found["idle_first_come"], found["idle_round_robin"]], tick_labels=["first come", "round robin"])
     axes.set_ylabel("idle stream-seconds (virtual)")

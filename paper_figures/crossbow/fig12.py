@@ -5,20 +5,7 @@ from __future__ import annotations
 from functools import partial
 from statistics import median
 
-from paper_figures.crossbow import plots, settings
-from paper_figures.crossbow.readings import (
-    THROUGHPUT,
-    arrival_table,
-    common_target,
-    described,
-    epochs,
-    fastest,
-    of_gpu,
-    on_gpu,
-    spread,
-    throughput_table,
-    timed_table,
-)
+from paper_figures.crossbow import plots, readings, settings
 from suite.claims.intervals import Interval
 from suite.lazy import Figure, pd
 from suite.papers.artifact import Missing
@@ -61,17 +48,18 @@ def speed_up(run: Run, learners: int) -> Interval:
 
 def best(frame: Frame) -> tuple[Run, int]:
     """The network and number of learners with the largest gain. Raises Missing where a network was not timed."""
-    runs = [of_gpu(frame, name) for name in (THROUGHPUT, *OTHERS) if len(frame[name])]
+    runs = [readings.of_gpu(frame, name) for name in (readings.THROUGHPUT, *OTHERS) if len(frame[name])]
     if frame.profile == "paper" and len(runs) <= len(OTHERS):
         raise Missing("the throughput of all three networks")
-    return max(((run, fastest(run)) for run in runs), key=lambda each: speed_up(*each).mean)
+    return max(((run, readings.fastest(run)) for run in runs), key=lambda each: speed_up(*each).mean)
 
 
 def at_once(run: Run, learners: int) -> str:
     """The network, and what else was measured: one batch as large, and computing all learners at once."""
     large = median(run.results[f"over_batch_{learners}"])
+    device = "GPU" if readings.on_gpu(run) else "CPU"
     text = (
-        f"{run.spec.settings['model']}, {'GPU' if on_gpu(run) else 'CPU'}, {run.results[f'path_{learners}']}; "
+        f"{run.spec.settings['model']}, {device}, {run.results[f'path_{learners}']}; "
         f"{large:.2f} times as fast as one learner with {learners} times the batch; "
     )
     if why := run.results.get("refused_vectorised"):
@@ -80,19 +68,19 @@ def at_once(run: Run, learners: int) -> str:
     return f"{text}vectorised {together:.2f} times as fast as one after another"
 
 
-@A.quantity("throughput", [THROUGHPUT], note=lambda frame: at_once(frame.runs_of(THROUGHPUT)[0], 4))
+@A.quantity("throughput", [readings.THROUGHPUT], note=lambda frame: at_once(frame.runs_of(readings.THROUGHPUT)[0], 4))
 def of_four(frame: Frame) -> Interval:
     """With four learners."""
-    return speed_up(of_gpu(frame), 4)
+    return speed_up(readings.of_gpu(frame), 4)
 
 
-@A.quantity("intro-1p8", [THROUGHPUT], beside=OTHERS, note=lambda frame: at_once(*best(frame)))
+@A.quantity("intro-1p8", [readings.THROUGHPUT], beside=OTHERS, note=lambda frame: at_once(*best(frame)))
 def of_any(frame: Frame) -> Interval:
     """The best of all networks and numbers of learners."""
     return speed_up(*best(frame))
 
 
-A.table(throughput_table)
+A.table(readings.throughput_table)
 
 
 @A.drawing
@@ -107,18 +95,18 @@ COMPARED = ("sma 1", "sma 4")
 
 def count(group: str, frame: Frame) -> Interval:
     """Epochs of a group to the target that runs with one and with four learners share."""
-    return spread(epochs(frame, group, common_target(frame, *COMPARED)))
+    return readings.spread(readings.epochs(frame, group, readings.common_target(frame, *COMPARED)))
 
 
 def counted(group: str, frame: Frame) -> str:
-    return described(frame, (group,), common_target(frame, *COMPARED))
+    return readings.described(frame, (group,), readings.common_target(frame, *COMPARED))
 
 
 for claim, group in zip(("epochs-m1", "epochs-m4"), COMPARED, strict=True):
     B.quantities[claim] = Quantity(partial(count, group), COMPARED, note=partial(counted, group))
 
 
-arrivals = B.table(partial(arrival_table, printed=settings.TARGET))
+arrivals = B.table(partial(readings.arrival_table, printed=settings.TARGET))
 
 
 @B.drawing
@@ -139,7 +127,7 @@ def draw_epochs(frame: Frame, figure: Figure) -> None:
 @C.table
 def times(frame: Frame) -> pd.DataFrame:
     """Arrivals with ``relative``: time over the mean of one learner."""
-    table = timed_table(frame, settings.TARGET)
+    table = readings.timed_table(frame, settings.TARGET)
     return table.assign(relative=table["time"] / table.loc[table["learners"] == 1, "time"].mean())
 
 

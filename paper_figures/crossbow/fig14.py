@@ -6,24 +6,11 @@ import math
 from statistics import fmean, median
 from typing import Any
 
-from paper_figures.crossbow import plots, settings
-from paper_figures.crossbow.readings import (
-    THROUGHPUT,
-    arrival_table,
-    common_target,
-    epochs,
-    every_iteration,
-    fastest,
-    of_gpu,
-    on_device,
-    only,
-    throughput_table,
-    whole,
-)
+from paper_figures.crossbow import plots, readings, settings
 from suite.lazy import Figure, pd, sns
 from suite.papers.artifact import Groups, Missing
 from suite.papers.catalogue import printed_value
-from suite.papers.panel import Frame, Panel, Quantity
+from suite.papers.panel import Frame, Panel
 from suite.report.style import PALETTE
 from suite.runs.store import Run
 
@@ -34,7 +21,7 @@ def runs_resnet32(profile: str) -> Groups:
 
 def runs_vgg16(profile: str) -> Groups:
     found = settings.throughput(profile) if profile == "paper" else {}
-    return settings.called(found, {THROUGHPUT: "crossbow_vgg16"})
+    return settings.called(found, {readings.THROUGHPUT: "crossbow_vgg16"})
 
 
 A = Panel(
@@ -53,28 +40,33 @@ ARTIFACTS = (A, B, C, D)
 
 
 def noted(frame: Frame) -> str:
-    (run,) = frame.runs_of(THROUGHPUT)
-    return f"{on_device(run)}; tuner {run.results['tuned_learners']}"
+    (run,) = frame.runs_of(readings.THROUGHPUT)
+    return f"{readings.on_device(run)}; tuner {run.results['tuned_learners']}"
 
 
-SATURATION = Quantity(lambda frame: float(fastest(of_gpu(frame))), (THROUGHPUT,), note=noted)
-A.quantities["saturation"] = C.quantities["saturation"] = SATURATION
+@A.quantity("saturation", [readings.THROUGHPUT], note=noted)
+@C.quantity("saturation", [readings.THROUGHPUT], note=noted)
+def saturation(frame: Frame) -> float:
+    """The number of learners with the largest throughput."""
+    return float(readings.fastest(readings.of_gpu(frame)))
 
 
 def counts(frame: Frame, run: Run) -> list[int]:
     """The numbers of learners that were both timed and trained."""
-    return [k for k in run.spec.settings["learners"] if f"sma {k}" in whole(frame)]
+    return [k for k in run.spec.settings["learners"] if f"sma {k}" in readings.whole(frame)]
 
 
-@A.quantity("auto-tuner-picks-best", [THROUGHPUT, "sma 1", "sma 4"], beside=("sma 2",), note=noted)
+@A.quantity("auto-tuner-picks-best", [readings.THROUGHPUT, "sma 1", "sma 4"], beside=("sma 2",), note=noted)
 def picks_best(frame: Frame) -> float:
     """Whether the tuner ends within one of the number of learners with the least time to accuracy."""
-    run = of_gpu(frame)
+    run = readings.of_gpu(frame)
     both = counts(frame, run)
     if frame.profile == "paper" and 2 not in both:
         raise Missing("lacks runs with two learners")
-    target = common_target(frame, *(f"sma {k}" for k in both), printed=settings.FINAL_TARGET)
-    times = {k: fmean(epochs(frame, f"sma {k}", target)) / median(run.results[f"over_one_{k}"]) for k in both}
+    target = readings.common_target(frame, *(f"sma {k}" for k in both), printed=settings.FINAL_TARGET)
+    times = {
+        k: fmean(readings.epochs(frame, f"sma {k}", target)) / median(run.results[f"over_one_{k}"]) for k in both
+    }
     if not any(math.isfinite(time) for time in times.values()):
         raise Missing("lacks a time to accuracy")
     best = min(times, key=lambda k: times[k])
@@ -84,9 +76,9 @@ def picks_best(frame: Frame) -> float:
 @A.table
 def arrivals(frame: Frame) -> pd.DataFrame:
     """Arrivals with ``time``: epochs over the throughput of so many learners, in epochs of one."""
-    run = only(frame, THROUGHPUT)
+    run = readings.only(frame, readings.THROUGHPUT)
     speed = {f"sma {k}": median(run.results[f"over_one_{k}"]) for k in counts(frame, run)}
-    return arrival_table(frame, settings.FINAL_TARGET, speed)
+    return readings.arrival_table(frame, settings.FINAL_TARGET, speed)
 
 
 @A.drawing
@@ -109,7 +101,7 @@ def draw_resnet32(frame: Frame, figure: Figure) -> None:
     plots.legend_above(right, 1)
 
 
-B.table(lambda frame: every_iteration())
+B.table(lambda frame: readings.every_iteration())
 
 
 @B.drawing
@@ -124,7 +116,7 @@ def draw_eight_gpus(frame: Frame, figure: Figure) -> None:
     plots.legend_above(axes, 2)
 
 
-C.table(throughput_table)
+C.table(readings.throughput_table)
 
 
 @C.drawing

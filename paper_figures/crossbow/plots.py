@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from paper_figures.crossbow.readings import (
-    accuracy_table,
-    common_target,
-    every_iteration,
-    only,
-    throughput_table,
-    trained,
-)
+from paper_figures.crossbow import readings
 from suite.lazy import Figure, pd, sns
 from suite.model_averaging.time_to_accuracy import WINDOW
 from suite.papers.panel import Frame
@@ -71,7 +64,7 @@ def curves(frame: Frame, axes: Any, printed: float, *, instead: str = "ResNet-32
 
     Where something stands in, the accuracy at which verdicts compare the runs is drawn too.
     """
-    table = accuracy_table(frame)
+    table = readings.accuracy_table(frame)
     by_epoch(table.assign(group=table["group"] + ", test") if training else table, axes)
     if training:
         sns.lineplot(
@@ -81,7 +74,7 @@ def curves(frame: Frame, axes: Any, printed: float, *, instead: str = "ResNet-32
     place, said = table["stand_in"].iloc[0], f"printed target of {instead}: {100 * printed:g}%"
     axes.axhline(100 * printed, color=PALETTE[1], linewidth=1, linestyle=(0, (4, 2)), label=said)
     if place:
-        target = common_target(frame, *trained(frame), printed=printed)
+        target = readings.common_target(frame, *readings.trained(frame), printed=printed)
         axes.axhline(100 * target, color=GRID, linewidth=0.9, linestyle=":", label=f"compared at {100 * target:g}%")
     axes.set_ylabel("accuracy (%)" if training else "test accuracy (%)")
     axes.set_ylim(top=max(100.0, axes.get_ylim()[1]) if place else None)
@@ -175,7 +168,7 @@ def throughput(frame: Frame, axes: Any, printed: dict[int, float] | None = None)
 
     Median and middle 80% of the repeats. ``printed``: factor by number of learners.
     """
-    table = throughput_table(frame)
+    table = readings.throughput_table(frame)
     table = table.assign(series=table["network"] + ", " + table["way"] + " (" + table["device"] + ")")
     names = list(table["series"].unique())
     sns.lineplot(
@@ -195,7 +188,7 @@ def timelines(frame: Frame, figure: Figure, *names: str) -> None:
     """A row for each trace of the tasks: ``virtual`` or ``recorded``."""
     rows = figure.subplots(len(names), 1, squeeze=False)[:, 0]
     for axes, name in zip(rows, names, strict=True):
-        timeline(axes, only(frame, "tasks").curve(name), name)
+        timeline(axes, readings.only(frame, "tasks").curve(name), name)
     handles, labels = rows[0].get_legend_handles_labels()
     figure.legend(handles, labels, ncols=3, loc="outside upper left")
 
@@ -230,7 +223,7 @@ def timeline(axes: Any, table: Any, name: str) -> None:
 
 def paths(frame: Frame, axes: Any) -> None:
     """Two replicas on their own batches and the average model between them, with their corrections towards it."""
-    table = only(frame, "algebra").curve("paths")
+    table = readings.only(frame, "algebra").curve("paths")
     table = table[table["turn"] <= FIRST]
     names = ["replica 1", "replica 2", "average"]
     said = dict(zip(names, ("replica $w_1$", "replica $w_2$", "central average model $z$"), strict=True))
@@ -258,7 +251,7 @@ def on_eight_gpus(axes: Any, value: str, label: str) -> None:
 
     At m = 1 and m = 4 the model was solved from printed values, which is marked.
     """
-    table = every_iteration()
+    table = readings.every_iteration()
     sns.lineplot(
         table, x="learners", y=value, marker="o", color=PALETTE[0], errorbar=None, label="8 GPUs, cost model", ax=axes
     )

@@ -89,12 +89,13 @@ def order(frame: Frame) -> list[Interval]:
 
 def modelled(frame: Frame, kind: str) -> pd.DataFrame:
     """Synchronisation's share (%) on four devices joined by the modelled link, from a quarter of the batch on."""
-    from suite.clock import Link
+    from suite.cost_models.overlap import AllReduce
     from suite.models.table import counts
 
     seconds = medians(frame, kind)
     batches = seconds.index.to_numpy()
-    communication = Link(**LINK).tree_allreduce(4 * counts(NETWORKS[kind]).parameters, 4)
+    tree = AllReduce(LINK["latency"], LINK["bandwidth"], 4, "tree")
+    communication = tree.seconds(4 * counts(NETWORKS[kind]).parameters)
     share = 100 * communication / (communication + np.interp(batches / 4, batches, seconds))
     return pd.DataFrame({"batch": batches, "share": share})[batches >= 4 * batches.min()]
 

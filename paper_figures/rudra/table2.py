@@ -12,20 +12,9 @@ from itertools import combinations
 from statistics import correlation, fmean
 from typing import Any
 
-from paper_figures.rudra import errors, times
+from paper_figures.rudra import errors, plans, times
 from paper_figures.rudra.drawing import cifar_rows, draw_cifar
 from paper_figures.rudra.errors import OWN, finals, is_whole, own_seeds
-from paper_figures.rudra.plans import (
-    BASELINE,
-    CALIBRATED,
-    TABLE2,
-    TABLE3,
-    cifar_left_out,
-    label,
-    left_out_group,
-    printed_error,
-    training_groups,
-)
 from paper_figures.rudra.settings import EPOCHS, Configuration
 from suite.claims.estimate import Estimate
 from suite.claims.intervals import LEVEL, Interval, mean_interval, quantile
@@ -40,14 +29,14 @@ GROUPS = (128, 256, 512, 1024)  # about mu lambda
 def runs(profile: str) -> Groups:
     return {
         **times.cifar(),
-        **training_groups(profile, TABLE2),
-        **left_out_group(profile, cifar_left_out()),
+        **plans.training_groups(profile, plans.TABLE2),
+        **plans.left_out_group(profile, plans.cifar_left_out()),
     }
 
 
 def beside(profile: str) -> Groups:
     """Trainings of Table 3, and the seeds that give the spread."""
-    return {**training_groups(profile, [BASELINE, *TABLE3]), **own_seeds(profile)}
+    return {**plans.training_groups(profile, [plans.BASELINE, *plans.TABLE3]), **own_seeds(profile)}
 
 
 PANEL = Panel(
@@ -64,13 +53,13 @@ ARTIFACTS = (PANEL,)
 
 def members(group: int) -> list[Configuration]:
     """Rows of one of the paper's groups: those to whose mu lambda it is the nearest power of two."""
-    near = {row: min(GROUPS, key=lambda g: abs(g - row[1] * row[2]) / g) for row in TABLE2}
-    return [row for row in TABLE2 if near[row] == group]
+    near = {row: min(GROUPS, key=lambda g: abs(g - row[1] * row[2]) / g) for row in plans.TABLE2}
+    return [row for row in plans.TABLE2 if near[row] == group]
 
 
-for at, row in enumerate(TABLE2, 1):
+for at, row in enumerate(plans.TABLE2, 1):
     PANEL.quantities[f"r{at:02d}-test-error"] = errors.mean(row)
-    if row in CALIBRATED:
+    if row in plans.CALIBRATED:
         PANEL.quantities[f"r{at:02d}-left-out"] = times.left_out_of(row)
     else:
         PANEL.quantities[f"r{at:02d}-training-time"] = times.time_of(row)
@@ -115,14 +104,15 @@ def agreement(printed: Sequence[float], ours: Sequence[float]) -> tuple[Interval
 
 def of_all_rows(frame: Frame) -> tuple[Interval, Interval]:
     """Agreement over the whole table. Raises Missing where a row has no run of the paper's length."""
-    if short := [label(row) for row in TABLE2 if not is_whole(frame[label(row)]["epoch"].iloc[0])]:
-        raise Missing(f"{len(short)} of {len(TABLE2)} rows have no run of {EPOCHS} epochs")
-    ours = [fmean(finals(frame, label(row))) for row in TABLE2]
-    return agreement([printed_error(row) for row in TABLE2], ours)
+    if short := [plans.label(row) for row in plans.TABLE2 if not is_whole(frame[plans.label(row)]["epoch"].iloc[0])]:
+        raise Missing(f"{len(short)} of {len(plans.TABLE2)} rows have no run of {EPOCHS} epochs")
+    ours = [fmean(finals(frame, plans.label(row))) for row in plans.TABLE2]
+    return agreement([plans.printed_error(row) for row in plans.TABLE2], ours)
 
 
 for name, which in (("errors-rms", 0), ("errors-correlation", 1)):
-    add = PANEL.quantity(name, map(label, TABLE2), seeds=FIRST, note=f"interval over the {len(TABLE2)} rows")
+    note = f"interval over the {len(plans.TABLE2)} rows"
+    add = PANEL.quantity(name, map(plans.label, plans.TABLE2), seeds=FIRST, note=note)
     add(lambda frame, which=which: of_all_rows(frame)[which])
 
 
@@ -131,13 +121,13 @@ for name, which in (("errors-rms", 0), ("errors-correlation", 1)):
 
 def trained_in_full(frame: Frame) -> list[Configuration]:
     """The rows of Tables 2 and 3 that are stored and were trained for all epochs."""
-    stored = {row: frame[label(row)] for row in dict.fromkeys([BASELINE, *TABLE3, *TABLE2])}
+    stored = {row: frame[plans.label(row)] for row in dict.fromkeys([plans.BASELINE, *plans.TABLE3, *plans.TABLE2])}
     return [row for row, runs in stored.items() if len(runs) and runs["epoch"].map(is_whole).all()]
 
 
 def against_print(frame: Frame) -> list[tuple[Configuration, float, Estimate]]:
     """Configuration, printed error and ours with its interval (%), of each row trained for all epochs."""
-    return [(row, printed_error(row), errors.mean(row).of(frame)) for row in trained_in_full(frame)]
+    return [(row, plans.printed_error(row), errors.mean(row).of(frame)) for row in trained_in_full(frame)]
 
 
 def distance(found: list[tuple[Configuration, float, Estimate]]) -> tuple[float, float]:
@@ -148,7 +138,7 @@ def distance(found: list[tuple[Configuration, float, Estimate]]) -> tuple[float,
 
 def in_full(frame: Frame) -> list[str]:
     """The groups of those rows. Raises Missing for fewer than three."""
-    groups = [label(row) for row in trained_in_full(frame)]
+    groups = [plans.label(row) for row in trained_in_full(frame)]
     if len(groups) < 3:
         raise Missing(f"{len(groups)} rows trained for {EPOCHS} epochs at {frame.profile}")
     return groups
@@ -183,7 +173,7 @@ PANEL.quantities["stalest-against-hardsync"] = errors.steps((0, 4, 30), (30, 4, 
 @PANEL.table
 def table(frame: Frame) -> pd.DataFrame:
     """The 23 rows, as ``cifar_rows`` has them."""
-    return cifar_rows(frame, TABLE2)
+    return cifar_rows(frame, plans.TABLE2)
 
 
 @PANEL.drawing
@@ -198,13 +188,13 @@ def draw(frame: Frame, figure: Figure) -> None:
     for group in GROUPS:
         name_group(group, *above.axes)
         for axes in above.axes if group > GROUPS[0] else ():
-            axes.axhline(TABLE2.index(members(group)[0]) - 0.5, color=GRID, linewidth=1)
+            axes.axhline(plans.TABLE2.index(members(group)[0]) - 0.5, color=GRID, linewidth=1)
 
 
 def name_group(group: int, left: Axes, right: Axes) -> None:
     """The range of printed errors and of products within a group, beside its first row."""
     rows = members(group)
-    products, printed = [mu * k for _, mu, k in rows], [printed_error(row) for row in rows]
+    products, printed = [mu * k for _, mu, k in rows], [plans.printed_error(row) for row in rows]
     side = "left" if group == GROUPS[-1] else "right"  # where there are no marks
     look: dict[str, Any] = {"va": "center", "size": 8}
     for axes, ha, text in (
@@ -212,7 +202,7 @@ def name_group(group: int, left: Axes, right: Axes) -> None:
         (right, "right", rf"$\mu\lambda\approx$ {group}: {min(products)} to {max(products)}"),
     ):
         at = 0.99 if ha == "right" else 0.01
-        axes.text(at, TABLE2.index(rows[0]), text, ha=ha, transform=axes.get_yaxis_transform(), **look)
+        axes.text(at, plans.TABLE2.index(rows[0]), text, ha=ha, transform=axes.get_yaxis_transform(), **look)
 
 
 def draw_diagonal(frame: Frame, found: list[tuple[Configuration, float, Estimate]], axes: Axes) -> None:
@@ -234,6 +224,6 @@ def draw_diagonal(frame: Frame, found: list[tuple[Configuration, float, Estimate
             f"correlation: {alike:.2f}\n"
             f"{'seeds' if several else 'one seed'} a row; intervals (95%) rest on the spread\n"
             f"of {deviation:.2f} points between {whose}\n"
-            f"at most {BASELINE[1]} learners (mu = 1) share the baseline's product"
+            f"at most {plans.BASELINE[1]} learners (mu = 1) share the baseline's product"
         )
         axes.text(1.08, 0.5, text, va="center", transform=axes.transAxes)

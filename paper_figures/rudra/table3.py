@@ -5,16 +5,8 @@ Three of its rows stand in Table 2 as well, where their claims are.
 
 from __future__ import annotations
 
-from paper_figures.rudra import errors, times
+from paper_figures.rudra import errors, plans, times
 from paper_figures.rudra.drawing import cifar_rows, draw_cifar
-from paper_figures.rudra.plans import (
-    BASELINE,
-    TABLE3,
-    cifar_left_out,
-    left_out_group,
-    printed_seconds,
-    training_groups,
-)
 from paper_figures.rudra.settings import at_profile
 from suite.lazy import Figure, pd
 from suite.papers.artifact import Groups
@@ -24,11 +16,11 @@ from suite.papers.panel import Frame, Panel
 def runs(profile: str) -> Groups:
     groups = {
         **times.cifar(),
-        **training_groups(profile, [*TABLE3, BASELINE]),
-        **left_out_group(profile, cifar_left_out()),
+        **plans.training_groups(profile, [*plans.TABLE3, plans.BASELINE]),
+        **plans.left_out_group(profile, plans.cifar_left_out()),
     }
     if profile == "paper":
-        groups["without drops"] = at_profile(BASELINE, profile, drops=False)
+        groups["without drops"] = at_profile(plans.BASELINE, profile, drops=False)
     return groups
 
 
@@ -42,10 +34,10 @@ PANEL = Panel(
 )
 ARTIFACTS = (PANEL,)
 
-PANEL.quantities["baseline-error"] = errors.mean(BASELINE)
-PANEL.quantities["cifar10-model-schedule-essential"] = errors.steps(BASELINE, "without drops")
-PANEL.quantities["baseline-left-out"] = times.left_out_of(BASELINE)
-for at, row in enumerate(TABLE3, 1):
+PANEL.quantities["baseline-error"] = errors.mean(plans.BASELINE)
+PANEL.quantities["cifar10-model-schedule-essential"] = errors.steps(plans.BASELINE, "without drops")
+PANEL.quantities["baseline-left-out"] = times.left_out_of(plans.BASELINE)
+for at, row in enumerate(plans.TABLE3, 1):
     if row[0] == 0:
         PANEL.quantities[f"r{at:02d}-test-error"] = errors.mean(row)
         PANEL.quantities[f"r{at:02d}-training-time"] = times.time_of(row)
@@ -54,7 +46,7 @@ for at, row in enumerate(TABLE3, 1):
 @PANEL.table
 def table(frame: Frame) -> pd.DataFrame:
     """The five rows and the baseline, as ``cifar_rows`` has them."""
-    return cifar_rows(frame, [*TABLE3, BASELINE])
+    return cifar_rows(frame, [*plans.TABLE3, plans.BASELINE])
 
 
 @PANEL.drawing
@@ -62,6 +54,6 @@ def draw(frame: Frame, figure: Figure) -> None:
     """The rows in the order of their printed times, and how many times as fast as the baseline they are printed."""
     draw_cifar(table(frame), figure)
     right = figure.axes[1]
-    for at, row in enumerate(TABLE3):
-        faster = f"printed: {printed_seconds(BASELINE) / printed_seconds(row):.2f} x as fast"
+    for at, row in enumerate(plans.TABLE3):
+        faster = f"printed: {plans.printed_seconds(plans.BASELINE) / plans.printed_seconds(row):.2f} x as fast"
         right.text(0.99, at, faster, size=8, ha="right", va="center", transform=right.get_yaxis_transform())

@@ -5,16 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from paper_figures.rudra import times
+from paper_figures.rudra import plans, times
 from paper_figures.rudra.drawing import dots, from_the_others, logarithmic
-from paper_figures.rudra.plans import (
-    CALIBRATED4,
-    TABLE4,
-    ImageNetRow,
-    imagenet_left_out,
-    imagenet_messages,
-    left_out_group,
-)
 from paper_figures.rudra.settings import IMAGENET_BYTES
 from paper_figures.rudra.times import FITTED, HELD_OUT
 from suite.lazy import Figure, pd
@@ -25,8 +17,8 @@ from suite.papers.panel import Frame, Panel
 
 
 def runs(profile: str) -> Groups:
-    groups = {**times.imagenet(), "adv": (imagenet_messages("adv", 1, 4, 54),)}
-    return {**groups, **left_out_group(profile, imagenet_left_out())}
+    groups = {**times.imagenet(), "adv": (plans.imagenet_messages("adv", 1, 4, 54),)}
+    return {**groups, **plans.left_out_group(profile, plans.imagenet_left_out())}
 
 
 PANEL = Panel(
@@ -45,13 +37,13 @@ def printed_minutes(name: str) -> float:
     return printed_value(f"rudra/table4/{name}") * (60 if name == "baseline-hours" else 1)
 
 
-def predicted(row: ImageNetRow, unit: float, frame: Frame) -> float:
+def predicted(row: plans.ImageNetRow, unit: float, frame: Frame) -> float:
     """Predicted time per epoch of a row, in units of so many minutes."""
     return times.predicted(frame)[row] / unit
 
 
-for name, row in TABLE4.items():
-    fitted, unit = name in CALIBRATED4, 60 if name == "baseline-hours" else 1
+for name, row in plans.TABLE4.items():
+    fitted, unit = name in plans.CALIBRATED4, 60 if name == "baseline-hours" else 1
     add = PANEL.quantity(name, times.TIMES, note="calibration row" if fitted else "held out", shown=fitted)
     add(partial(predicted, row, unit))
     if fitted:
@@ -68,11 +60,11 @@ def table(frame: Frame) -> pd.DataFrame:
     """Minutes per epoch. Columns: row, source (of those of ``drawing``), value, low, high."""
     minutes, others = times.predicted(frame), times.left_out(frame)
     found: list[dict[str, Any]] = []
-    for name, row in TABLE4.items():
+    for name, row in plans.TABLE4.items():
         system, n, mu, learners = row
         about = {"row": f"Rudra-{system} ({n}, {mu}, {learners})"}
         found.append(about | {"source": "printed", "value": printed_minutes(name)})
-        found.append(about | {"source": FITTED if name in CALIBRATED4 else HELD_OUT, "value": minutes[row]})
+        found.append(about | {"source": FITTED if name in plans.CALIBRATED4 else HELD_OUT, "value": minutes[row]})
         if row in others:
             found.append(about | from_the_others(others[row]))
     return pd.DataFrame(found)
@@ -86,7 +78,7 @@ def draw(frame: Frame, figure: Figure) -> None:
     names = list(dict.fromkeys(rows["row"]))
     dots(axes, rows, names)
     logarithmic(axes)
-    for at, name in enumerate(TABLE4):
+    for at, name in enumerate(plans.TABLE4):
         if name.endswith("softsync-time") or name == "base-hardsync-time":
             gain = printed_minutes("baseline-hours") / printed_minutes(name)
             axes.annotate(f"printed: {gain:.2f} x as fast", (printed_minutes(name), at), (12, -3),

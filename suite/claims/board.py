@@ -13,14 +13,13 @@ size, which is *inconclusive* or *no visible difference*.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from suite.claims.estimate import EXACT, GRADES, MODELLED, REDUCED, STAND_IN, WHOLE, Estimate
-from suite.claims.intervals import LEVEL, holm, quantile
-from suite.claims.judge import OURS, RULES, VERDICTS, Verdict, judge
+from suite.claims.intervals import LEVEL, holm, quantile, tail
+from suite.claims.judge import OURS, VERDICTS, Verdict, accepted, growth, inside, judge, unseen
 
 EMPIRICAL, PROPERTIES = GRADES[:4], GRADES[4:]
 CONFIDENCE = 0.95  # of the intervals that are judged
@@ -97,57 +96,44 @@ def stand_in(verdict: Verdict) -> str:
         return ""
     if claim.rule not in RELATIONS or not ours.decidable or not claim.expects(len(ours.values)):
         return "number"
-    return STAND_INS[RULES[claim.rule](claim, ours)]
+    return STAND_INS[inside(ours, accepted(claim, len(ours.values)))]
 
 
 def board(verdicts: Iterable[Verdict]) -> Board:
     """All verdicts counted, each once; rows of a claim and questions of ours apart from the claims."""
-    empirical = {row: Counter[str]() for row in (*EMPIRICAL, NOTHING)}
-    properties = {row: Counter[str]() for row in PROPERTIES}
-    decides = Counter[str]()
-    order = {row: Counter[str]() for row in EMPIRICAL}
-    runs: dict[str, set[str]] = {row: set() for row in EMPIRICAL}
-    follows = Counter[str]()
-    rows: dict[str, Counter[str]] = {}
-    spread = 0
-    ours = Counter[str]()
-    leads: list[Verdict] = []
-    for verdict in verdicts:
-        if verdict.claim.row_of:
-            rows.setdefault(verdict.rests_on or NOTHING, Counter())[verdict.verdict] += 1
-            continue
-        if verdict.claim.kind == OURS:
-            ours[verdict.verdict] += 1
-            continue
-        leads.append(verdict)
-        if verdict.rests_on in PROPERTIES:
-            properties[verdict.rests_on][word(verdict)] += 1
-            follows[verdict.rests_on] += verdict.claim.follows
-        else:
-            empirical[verdict.rests_on or NOTHING][verdict.verdict] += 1
-            decides[verdict.verdict] += verdict.decides
-            if verdict.rests_on:
-                order[verdict.rests_on][verdict.order] += 1
-                runs[verdict.rests_on] |= set(verdict.measured.runs if verdict.measured else ())
-            if verdict.verdict == "reproduced" and verdict.measured is not None:
-                spread += any(low < high for _, low, high in verdict.measured.spans)
-    behind = {row: len(ids) for row, ids in runs.items()}
-    counted = [verdict for verdict in leads if verdict.rests_on not in PROPERTIES]
+    found = list(verdicts)
+    rows = [verdict for verdict in found if verdict.claim.row_of]
+    leads = [verdict for verdict in found if not verdict.claim.row_of]
+    questions = [verdict for verdict in leads if verdict.claim.kind == OURS]
+    claims = [verdict for verdict in leads if verdict.claim.kind != OURS]
+    properties = [verdict for verdict in claims if verdict.rests_on in PROPERTIES]
+    empirical = [verdict for verdict in claims if verdict.rests_on not in PROPERTIES]
+    measured = [(verdict, verdict.measured) for verdict in empirical if verdict.measured is not None]
     return Board(
-        empirical,
-        properties,
-        +decides,
-        order,
-        spread,
-        follows,
-        behind,
-        Counter(filter(None, map(stand_in, counted))),
-        sum(map(on_one_run, counted)),
-        rows,
-        ours,
-        sum(verdict.family > 1 for verdict in counted),
-        tuple(verdict.claim.id for verdict in counted if verdict.present.alone),
+        empirical=tallies((*EMPIRICAL, NOTHING), ((v.rests_on or NOTHING, v.verdict) for v in empirical)),
+        properties=tallies(PROPERTIES, ((v.rests_on, word(v)) for v in properties)),
+        decides=Counter(v.verdict for v in empirical if v.decides),
+        order=tallies(EMPIRICAL, ((v.rests_on, v.order) for v in empirical if v.rests_on)),
+        spread=sum(
+            v.verdict == "reproduced" and any(low < high for _, low, high in ours.spans) for v, ours in measured
+        ),
+        follows=Counter(v.rests_on for v in properties if v.claim.basis == "follows"),
+        runs={row: len({run for v, ours in measured if v.rests_on == row for run in ours.runs}) for row in EMPIRICAL},
+        beside=Counter(filter(None, map(stand_in, empirical))),
+        single=sum(map(on_one_run, empirical)),
+        rows=tallies((), ((v.rests_on or NOTHING, v.verdict) for v in rows)),
+        ours=Counter(v.verdict for v in questions),
+        families=sum(v.family > 1 for v in empirical),
+        fallen=tuple(v.claim.id for v in empirical if v.present.alone),
     )
+
+
+def tallies(rows: Iterable[str], pairs: Iterable[tuple[str, str]]) -> dict[str, Counter[str]]:
+    """By row, these first, how often each word was said."""
+    found = {row: Counter[str]() for row in rows}
+    for row, said in pairs:
+        found.setdefault(row, Counter())[said] += 1
+    return found
 
 
 def lines(counted: Board) -> list[str]:
@@ -217,7 +203,6 @@ def _told(counts: Counter[str], order: Iterable[str]) -> str:
 
 
 APPLIED = ("reproduced", "not reproduced", "inconclusive", "no visible difference")  # verdicts of a rule
-SMALLEST = 1e-12  # level below which no p value is looked for
 
 
 def widened(ours: Estimate, level: float) -> Estimate:
@@ -239,13 +224,13 @@ def at_level(verdict: Verdict, level: float) -> str:
 
 def p_value(verdict: Verdict) -> float:
     """The smallest level at which a verdict stands, 1 where none was decided."""
+    claim, ours = verdict.claim, verdict.measured
+    assert ours is not None
     if verdict.verdict == "inconclusive":
         return 1.0
-    low, high = math.log(SMALLEST), math.log(LEVEL)
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (low, middle) if at_level(verdict, math.exp(middle)) == verdict.verdict else (middle, high)
-    return math.exp(high)
+    margin, count = claim.margin if verdict.verdict == "no visible difference" else None, len(ours.values)
+    region = unseen(margin, count) if margin else accepted(claim, count)
+    return min(tail(ours.n - 1, growth(ours, region) * quantile(ours.n - 1, LEVEL)), LEVEL)
 
 
 def families(found: Sequence[Verdict]) -> list[list[Verdict]]:

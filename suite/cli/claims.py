@@ -187,10 +187,12 @@ def reproduce(
 ) -> None:
     """The main job: run, check, figures and report. Exit 0 when every verdict equals the committed one."""
     from suite.commands.reproduce import reproduce_selection
+    from suite.commands.run import RunOptions
     from suite.runs.files import check_writable
 
     check_writable(out)
-    raise typer.Exit(reproduce_selection(selector or [], profile, store, data, device, workers, budget, out, accept))
+    options = RunOptions(profile, store, data, device, workers, budget)
+    raise typer.Exit(reproduce_selection(selector or [], options, out, accept))
 
 
 data_app = typer.Typer(help="Data sets: list, fetch, verify.", no_args_is_help=True)

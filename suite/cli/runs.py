@@ -147,30 +147,19 @@ def run(
     """Compute and store the runs of a selection, here or by an engine; what is stored is not computed again."""
     part, chosen = a_share(share), selector or []
     others = {"--budget": budget, "--share": share, "--memory": memory, "--seeds": seeds, "--track": track}
-    to = engine_request(
-        on, jobs, engine_options, dry_run, wait, {**others, "--no-wait": no_wait, "--missing": missing}
-    )
+    others |= {"--no-wait": no_wait, "--missing": missing}
+    to = engine_request(on, jobs, engine_options, dry_run, wait, others)
+    from suite.commands.run import RunOptions, run_artifacts
     from suite.papers.catalogue import select
 
-    selection, around = select(chosen), (chosen, profile, store, data, device, workers)
+    options = RunOptions(
+        profile, store, data, device, workers, budget, not no_wait, part, memory, seeds, track, missing
+    )
     if to is None:
-        from suite.commands.run import run_artifacts
-
-        done = run_artifacts(
-            selection,
-            *around,
-            budget,
-            wait=not no_wait,
-            share=part,
-            memory=memory,
-            seeds=seeds,
-            track=track,
-            missing=missing,
-        )
-        raise typer.Exit(done)
+        raise typer.Exit(run_artifacts(select(chosen), chosen, options))
     from suite.commands.submit import submit_artifacts
 
-    raise typer.Exit(submit_artifacts(selection, ["run", *chosen], *around, to))
+    raise typer.Exit(submit_artifacts(select(chosen), ["run", *chosen], chosen, options, to))
 
 
 def vary(
@@ -205,13 +194,14 @@ def vary(
     Several values behind commas make a sweep, several --set all combinations. Exit 1 when a run failed. With --on
     and without --wait nothing is drawn: the same command without --on draws once the runs are stored.
     """
+    from suite.commands.run import RunOptions
     from suite.commands.vary import vary_artifact
     from suite.runs.files import check_writable
 
     to = engine_request(on, jobs, engine_options, dry_run, wait, {"--memory": memory, "--no-wait": no_wait})
     check_writable(out)
-    place = (store, data, device, workers, out, forms)
-    code, said = vary_artifact(artifact, changes, name, profile, seeds, *place, worker=no_wait, memory=memory, to=to)
+    options = RunOptions(profile, store, data, device, workers, wait=not no_wait, memory=memory, seeds=seeds)
+    code, said = vary_artifact(artifact, changes, name, options, out, forms, to)
     for line in said:
         print(line)
     raise typer.Exit(code)

@@ -151,7 +151,7 @@ def row(verdict: Verdict) -> dict[str, Any]:
         "says": claim.says,
         "where": claim.where,
         "printed": list(claim.printed),
-        "follows": claim.follows,
+        "basis": claim.basis,
         "unit": claim.unit,
         "rule": claim.rule,
         "because": claim.because,

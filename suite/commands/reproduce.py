@@ -10,7 +10,7 @@ from pathlib import Path
 
 from suite.claims.judge import Verdict
 from suite.commands.check import judge_selection, summary
-from suite.commands.run import run_artifacts
+from suite.commands.run import RunOptions, run_artifacts
 from suite.papers.catalogue import PAPERS, homes, published, select
 from suite.papers.evidence import folders, with_committed
 from suite.report.site.build import write_site
@@ -58,22 +58,13 @@ def write_verdicts(profile: str, found: Sequence[Verdict]) -> list[Path]:
     return written
 
 
-def reproduce_selection(
-    selectors: Sequence[str],
-    profile: str,
-    store: Path,
-    data: Path | None,
-    device: str,
-    workers: int,
-    budget: float | None,
-    out: Path,
-    accept: bool = False,
-) -> int:
+def reproduce_selection(selectors: Sequence[str], options: RunOptions, out: Path, accept: bool = False) -> int:
     """Run the main job; 0 when nothing failed and every verdict at this profile equals the committed one.
 
     A programming error in what draws an artifact counts as failed.
     """
-    failed = run_artifacts(select(selectors), selectors, profile, store, data, device, workers, budget)
+    profile, store = options.profile, options.store
+    failed = run_artifacts(select(selectors), selectors, options)
     found = judge_selection(selectors, profile, open_runs(store))
     print("\n".join(summary(found)))
     source = with_committed(store)

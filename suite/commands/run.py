@@ -10,7 +10,9 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from suite.claims.judge import PROFILES
 from suite.clock import duration
@@ -24,7 +26,7 @@ from suite.papers.catalogue import experiment
 from suite.papers.evidence import committed, with_committed
 from suite.runner.calibration import known
 from suite.runner.execute import RunnerConfig, execute_all
-from suite.runner.packing import NOT_BEGUN
+from suite.runner.packing import NOT_BEGUN, RunReport
 from suite.runner.progress import Progress
 from suite.runner.status_file import SILENT, note_in
 from suite.runner.trackers import tracker_called
@@ -39,102 +41,150 @@ LOOK = 0.5  # seconds between two looks at runs that another process is computin
 Selection = list[tuple[Paper, list[Artifact]]]
 
 
-def run_artifacts(
-    selection: Selection,
-    asked: Sequence[str],
-    profile: str,
-    store: Path,
-    data: Path | None,
-    device: str,
-    workers: int,
-    budget: float | None = None,
-    *,
-    wait: bool = True,
-    share: tuple[int, int] | None = None,
-    memory: int | None = None,
-    seeds: int | None = None,
-    track: str | None = None,
-    missing: bool = False,
-) -> int:
-    """Compute what is not stored; ``asked`` are the words by which the store remembers the plan.
+@dataclass(frozen=True)
+class RunOptions:
+    """How the runs of a selection are to be computed.
 
-    Returns 0, or 1 when a run failed; raises Interrupted when a signal ended it.
-
-    Runs that another process is computing are waited for, or left to it without ``wait``. ``share`` (i, n) takes the
-    i-th of n parts of the plan alone, ``memory`` the runs that need no more bytes, ``seeds`` the first so many of
-    each group, ``missing`` those that the suite comes without; ``track`` names the tracker that is told each run it
-    stores. Of several artifacts, or with a budget, runs whose data set is missing are left out. With a ``budget``
-    (seconds) the order is that of ``suite.commands.plan``, and what the budget does not suffice for is left, with its
-    checkpoint, to the next call. Raises ValueError (DataError, StoreError, UnknownName) before anything is computed
-    when a data set is missing without which nothing can be, or the store cannot be written.
+    Attributes:
+        profile: whose runs.
+        store: folder that they go to.
+        data: folder of data sets.
+        device: "auto", "cpu" or "cuda".
+        workers: processes side by side.
+        budget: seconds after which what is left, with its checkpoint, is the next call's; the order within it is that
+            of ``suite.commands.plan``.
+        wait: for runs that another process is computing, instead of leaving them to it.
+        share: (i, n): the i-th of n parts of the plan alone.
+        memory: only runs that need no more bytes.
+        seeds: the first so many of each group alone.
+        track: the tracker that is told each run it stores.
+        missing: only runs that the suite comes without.
     """
-    tracker = tracker_called(track) if track else None
-    deadline = time.monotonic() + budget if budget else None
-    whole = calibrated(plan(selection, profile, seeds), known(store))
-    if missing and whole:
+
+    profile: str
+    store: Path
+    data: Path | None = None
+    device: str = "auto"
+    workers: int = 1
+    budget: float | None = None
+    wait: bool = True
+    share: tuple[int, int] | None = None
+    memory: int | None = None
+    seeds: int | None = None
+    track: str | None = None
+    missing: bool = False
+
+
+class Chosen(NamedTuple):
+    """The plan of a call: all runs that have their data, and of these the ones that it takes."""
+
+    plan: list[Planned]
+    mine: list[Planned]
+    stored: Collection[str]
+    lacking: int  # left out without their data
+    beyond: int  # left out for want of memory
+    empty: bool  # the selection has no runs at the profile
+
+
+def choose(selection: Selection, options: RunOptions) -> Chosen:
+    """What is to be computed.
+
+    Of several artifacts, or with a budget, runs whose data set is missing are left out. Raises DataError for it
+    elsewhere, and where nothing remains.
+    """
+    store, memory = options.store, options.memory
+    whole = calibrated(plan(selection, options.profile, options.seeds), known(store))
+    empty = not whole
+    if options.missing:
         shipped = set[str]().union(*(archive.ids() for archive in committed()))
         whole = [p for p in whole if p.spec.id not in shipped]
-        if not whole:
-            print("nothing to run: the suite comes with all of these runs", file=sys.stderr)
-            return 0
-    mine = share_of(whole, share)
-    planned = [p for p in mine if memory is None or p.memory <= memory]
-    stored = Store(store).ids() if (store / "runs").is_dir() else set()
-    beyond = sum(memory is not None and p.memory > memory and p.spec.id not in stored for p in mine)
-    lacking = without_data(whole, planned, stored, data, profile, leave_out=budget is not None or several(selection))
-    left_out = sum(p.spec.id in lacking for p in planned)
-    whole, planned = ([p for p in part if p.spec.id not in lacking] for part in (whole, planned))
-    names = {p.spec.id: p.artifacts[0] for p in planned}
-    weights = {p.spec.id: p.seconds for p in planned}
-    updates = {p.spec.id: count for p in planned if (count := p.spec.settings.get("updates"))}
+    mine = share_of(whole, options.share)
+    fitting = [p for p in mine if memory is None or p.memory <= memory]
+    stored = Store(store).ids() if (store / "runs").is_dir() else set[str]()
+    leave_out = options.budget is not None or several(selection)
+    absent = without_data(whole, fitting, stored, options.data, options.profile, leave_out=leave_out)
+    return Chosen(
+        plan=[p for p in whole if p.spec.id not in absent],
+        mine=[p for p in fitting if p.spec.id not in absent],
+        stored=stored,
+        lacking=sum(p.spec.id in absent for p in fitting),
+        beyond=sum(memory is not None and p.memory > memory and p.spec.id not in stored for p in mine),
+        empty=empty,
+    )
+
+
+def run_artifacts(selection: Selection, asked: Sequence[str], options: RunOptions) -> int:
+    """Compute what is not stored; ``asked`` are the words by which the store remembers the plan.
+
+    Returns 0, or 1 when a run failed; raises Interrupted when a signal ended it, and ValueError (DataError,
+    StoreError, UnknownName) before anything is computed when a data set is missing without which nothing can be, or
+    the store cannot be written.
+    """
+    tracker = tracker_called(options.track) if options.track else None
+    deadline = time.monotonic() + options.budget if options.budget else None
+    chosen = choose(selection, options)
+    names = {p.spec.id: p.artifacts[0] for p in chosen.mine}
+    weights = {p.spec.id: p.seconds for p in chosen.mine}
+    updates = {p.spec.id: count for p in chosen.mine if (count := p.spec.settings.get("updates"))}
     around = RunnerConfig(
-        store=store,
-        device=pick_device(device),
-        data=data,
+        store=options.store,
+        device=pick_device(options.device),
+        data=options.data,
         deadline=deadline,
         checkpoint_seconds=checkpoint_seconds(),
     )
-    opened = Store(store, create=True)
-    keep_wanted(opened, whole, asked, profile)
-    stages = None
-    if budget:
-        have = stored | with_committed(store).ids()
-        made = by_value(selection, planned, profile, around.device, have, budget, workers)
-        stages = {item.spec.id: place for place, stage in enumerate(made) for item in stage}
+    store = Store(options.store, create=True)
+    keep_wanted(store, chosen.plan, asked, options.profile)
+    stages = stages_of(selection, chosen, options, around.device) if options.budget else None
+
     counts: Counter[str] = Counter()
-    not_begun = 0
-    todo = [p.spec for p in planned]
+    todo = [p.spec for p in chosen.mine]
     with watched(), Progress(weights, updates) as progress:
         while todo:
             busy = []
-            reports = execute_all(todo, experiment, around, workers=workers, progress=progress.update, stages=stages)
-            for report in reports:
+            for report in execute_all(
+                todo, experiment, around, workers=options.workers, progress=progress.update, stages=stages
+            ):
                 if report.state == "busy":
                     busy.append(report.spec)
                     progress.update(report.spec.id, 0.0)  # under way elsewhere, as far as is known here
                     continue
                 counts[report.state] += 1
-                not_begun += report.status == NOT_BEGUN
-                line = f"{names[report.spec.id]} {report.spec.id} {report.state} {report.status}".strip()
-                computed = report.state in ("stored", "failed")
-                untold = report.state == "present" or report.status == NOT_BEGUN
-                progress.finish(report.spec.id, "" if untold else line, computed=computed)
-                if report.why:
-                    progress.note(f"{report.spec.id}: {report.why}")
+                counts[NOT_BEGUN] += report.status == NOT_BEGUN
+                show(report, names[report.spec.id], progress)
                 if tracker and report.state == "stored":
-                    tracker(opened.read(report.spec.id), names[report.spec.id], store / "tracked" / str(track))
-            # Who does not wait still looks again: a run may have been let go of since, unfinished.
-            if wait:
-                todo = _wait(busy, opened, around.late, progress)
-            else:
-                todo = [spec for spec in busy if not opened.busy(spec.id)]
+                    tracker(
+                        store.read(report.spec.id), names[report.spec.id], store.root / "tracked" / str(options.track)
+                    )
+            if options.wait:
+                todo = _wait(busy, store, around.late, progress)
+            else:  # one of them may have been let go of since, unfinished
+                todo = [spec for spec in busy if not store.busy(spec.id)]
             counts["late"] += len(busy) - len(todo)
-        if not_begun:
-            progress.note(f"{not_begun} runs not begun")
-        nothing = not whole and not lacking
-        print(no_runs(selection, profile) if nothing else ending(counts, left_out, beyond), file=sys.stderr)
+        if counts[NOT_BEGUN]:
+            progress.note(f"{counts[NOT_BEGUN]} runs not begun")
+        ended = no_runs(selection, options.profile) if chosen.empty else ending(counts, chosen.lacking, chosen.beyond)
+        print(ended, file=sys.stderr)
         leave_if_asked()
     return 1 if counts["failed"] else 0
+
+
+def stages_of(selection: Selection, chosen: Chosen, options: RunOptions, device: str) -> dict[str, int]:
+    """By run, its place in the order of those that decide most claims in the time that there is."""
+    have = {*chosen.stored, *with_committed(options.store).ids()}
+    made = by_value(
+        selection, chosen.mine, options.profile, device, have, options.budget or math.inf, options.workers
+    )
+    return {item.spec.id: place for place, stage in enumerate(made) for item in stage}
+
+
+def show(report: RunReport, artifact: str, progress: Progress) -> None:
+    """A line for a run that was computed, and why it is in the state that it is in."""
+    line = f"{artifact} {report.spec.id} {report.state} {report.status}".strip()
+    silent = report.state == "present" or report.status == NOT_BEGUN
+    progress.finish(report.spec.id, "" if silent else line, computed=report.state in ("stored", "failed"))
+    if report.why:
+        progress.note(f"{report.spec.id}: {report.why}")
 
 
 def ending(counts: Mapping[str, int], lacking: int, beyond: int) -> str:

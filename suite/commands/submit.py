@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from suite.commands.plan import Planned, plan
-from suite.commands.run import Selection, keep_wanted, several, without_data
+from suite.commands.run import RunOptions, Selection, keep_wanted, several, without_data
 from suite.engines import INDEX, Engine, EngineError, Job, engine
 from suite.runs.files import write_whole
 from suite.runs.store import Store
@@ -36,15 +36,7 @@ class Request(NamedTuple):
 
 
 def submit_artifacts(
-    selection: Selection,
-    command: Sequence[str],
-    asked: Sequence[str],
-    profile: str,
-    store: Path,
-    data: Path | None,
-    device: str,
-    workers: int,
-    to: Request,
+    selection: Selection, command: Sequence[str], asked: Sequence[str], options: RunOptions, to: Request
 ) -> int:
     """Hand what is not stored to an engine; prints its job names, or on a dry run its scripts.
 
@@ -52,31 +44,33 @@ def submit_artifacts(
     store remembers the plan. Returns 0, or after waiting 1 when something is still not stored once all workers have
     ended. Raises ValueError (EngineError, DataError, StoreError) before anything is submitted.
     """
-    chosen, options = engine(to.on), read_options(to.options)
-    planned = plan(selection, profile)
+    chosen, about = engine(to.on), read_options(to.options)
+    store, workers = options.store, options.workers
+    planned = plan(selection, options.profile)
     stored = Store(store, create=not to.dry_run).ids() if not to.dry_run or store.is_dir() else set()
-    lacking = without_data(planned, planned, stored, data, profile, leave_out=several(selection))
+    lacking = without_data(planned, planned, stored, options.data, options.profile, leave_out=several(selection))
     planned = [p for p in planned if p.spec.id not in lacking]
     left = [p for p in planned if p.spec.id not in stored]
     if not left:
         print(f"nothing to do: all {len(planned)} runs are stored", file=sys.stderr)
         return 0
-    if NODE_LOCAL in options and command[0] != "run":
+    if NODE_LOCAL in about and command[0] != "run":
         raise EngineError(
             f"{NODE_LOCAL} exports runs by artifact, and {command[0]}'s are none; let nodes share a store"
         )
-    base = [*this_program(), *command, "--profile", profile, "--device", device, "--workers", str(workers)]
-    base += ["--data", str(data.resolve())] if data else []
+    base = [*this_program(), *command, "--profile", options.profile, "--device", options.device]
+    base += ["--workers", str(workers)]
+    base += ["--data", str(options.data.resolve())] if options.data else []
     jobs = to.jobs or min(MOST_JOBS, math.ceil(len(left) / workers))
-    made = jobs_for(left, base, store.resolve(), jobs, workers, int(device == "cuda"), options)
+    made = jobs_for(left, base, store.resolve(), jobs, workers, int(options.device == "cuda"), about)
     if to.dry_run:
         print("\n".join(chosen.script(job) for job in made))
         return 0
     held = Store(store)
-    keep_wanted(held, planned, asked, profile)
+    keep_wanted(held, planned, asked, options.profile)
     names: list[str] = []
     for job in made:
-        last = job is made[-1] and NODE_LOCAL in options
+        last = job is made[-1] and NODE_LOCAL in about
         names.append(_submit(chosen, to.on, job, names if last else (), held))
         print(names[-1])
     print(f"{len(left)} runs left to {len(names)} jobs; see `status --store {store}`", file=sys.stderr)

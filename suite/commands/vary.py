@@ -14,7 +14,7 @@ from suite.claims.estimate import Estimate
 from suite.claims.judge import Claim
 from suite.commands.check import console, sheet
 from suite.commands.plan import first_seeds
-from suite.commands.run import run_artifacts
+from suite.commands.run import RunOptions, run_artifacts
 from suite.commands.submit import Request, submit_artifacts
 from suite.data.catalogue import DataError
 from suite.experiment import Context
@@ -54,24 +54,16 @@ def vary_artifact(
     artifact_id: str,
     texts: Sequence[str],
     name: str | None,
-    profile: str,
-    seeds: int | None,
-    store: Path,
-    data: Path | None,
-    device: str,
-    workers: int,
+    options: RunOptions,
     out: Path,
     forms: Sequence[str],
-    *,
-    worker: bool = False,
-    memory: int | None = None,
     to: Request | None = None,
 ) -> tuple[int, list[str]]:
     """Run the variations and what they are compared with, draw all; returns the exit code and what to print.
 
     Unchanged runs that the committed evidence has are not computed again. ``to`` asks an engine for workers instead,
-    and draws where it is to wait for them. A ``worker`` leaves to others what they compute, and draws nothing;
-    ``memory`` takes the runs that need no more bytes.
+    and draws where it is to wait for them. Who does not ``wait`` leaves to others what they compute, and draws
+    nothing.
 
     Raises:
         EngineError: there is no such engine, or it refused the job.
@@ -79,31 +71,35 @@ def vary_artifact(
         VariationError: it has no such setting, no runs at this profile, or another kind of value.
     """
     paper, artifact = one(artifact_id)
-    planned = artifact.runs(profile).items()
-    groups = {group: tuple(first_seeds(specs, seeds) if seeds else specs) for group, specs in planned}
-    try:
-        varied = variations(groups, parse(texts))
-    except VariationError as error:
-        raise VariationError(f"{artifact.id} at {profile}: {error}") from None
+    groups, varied = varied_runs(artifact, texts, options)
     named = name or re.sub(r"[^\w.-]+", "-", varied[0].label)
     check_name(named)
-    shipped = {run_id for archive in committed() for run_id in archive.ids()}
-    check_settings(groups, varied, data, device)
-    wanted = dict.fromkeys(
-        spec for each in (groups, *(v.groups for v in varied)) for ss in each.values() for spec in ss
-    )
-    plan = replace(artifact, runs=lambda _: {named: tuple(spec for spec in wanted if spec.id not in shipped)})
+    check_settings(groups, varied, options.data, options.device)
+    wanted = {spec.id: spec for each in (groups, *(v.groups for v in varied)) for ss in each.values() for spec in ss}
+    for archive in committed():
+        for run_id in archive.ids() & set(wanted):
+            del wanted[run_id]
+    plan = replace(artifact, runs=lambda _: {named: tuple(wanted.values())})
     selection, asked = [(paper, [plan])], [artifact.id, named, *texts]
-    around = (profile, store, data, device, workers)
-    if to is not None:
-        command = ["vary", artifact.id, *(word for text in texts for word in ("--set", text)), "--name", named]
-        command += ["--seeds", str(seeds)] if seeds else []
-        code = submit_artifacts(selection, command, asked, *around, to)
+    if to is None:
+        code = run_artifacts(selection, asked, replace(options, seeds=None))
     else:
-        code = run_artifacts(selection, asked, *around, wait=not worker, memory=memory)
-    if worker or (to is not None and (to.dry_run or not to.wait)):
+        command = ["vary", artifact.id, *(word for text in texts for word in ("--set", text)), "--name", named]
+        command += ["--seeds", str(options.seeds)] if options.seeds else []
+        code = submit_artifacts(selection, command, asked, options, to)
+    if not options.wait or (to is not None and (to.dry_run or not to.wait)):
         return code, []
-    return code, shown(artifact, groups, varied, named, profile, with_committed(store), out, forms)
+    return code, shown(artifact, groups, varied, named, options.profile, with_committed(options.store), out, forms)
+
+
+def varied_runs(artifact: Artifact, texts: Sequence[str], options: RunOptions) -> tuple[Groups, list[Variation]]:
+    """An artifact's own groups, of their first seeds, and those of each variation. Raises VariationError."""
+    planned = artifact.runs(options.profile).items()
+    groups = {group: tuple(first_seeds(specs, options.seeds or len(specs))) for group, specs in planned}
+    try:
+        return groups, variations(groups, parse(texts))
+    except VariationError as error:
+        raise VariationError(f"{artifact.id} at {options.profile}: {error}") from None
 
 
 def check_settings(groups: Groups, varied: Sequence[Variation], data: Path | None, device: str) -> None:

@@ -38,7 +38,6 @@ class Machine:
     alpha: Range
     beta: Range
     call: Range
-    sources: tuple[str, ...]
 
     def centre(self) -> Setting:
         """Geometric middle of every range."""
@@ -53,6 +52,10 @@ class Machine:
             yield Setting(self.peak * share, self.memory, alpha, beta, call)
 
 
+# Devices, peak, memory: NVIDIA Tesla P100 and DGX-1 data sheets (8 P100 SXM2, 10.6 TFLOP/s, 732 GB/s).
+# beta: NVLink 1.0, 20 GB/s per link and direction and four links a GPU (NVIDIA DGX-1 white paper), one to four rings
+# at 90%: which rings early NCCL used is not printed. alpha, call: assumed, microseconds of a GPU-to-GPU copy and of a
+# kernel launch. Efficiency: assumed, AlexNet and GoogLeNet with cuDNN 5.
 DGX1 = Machine(
     name="DGX-1",
     devices=(1, 2, 4, 8),
@@ -62,16 +65,12 @@ DGX1 = Machine(
     alpha=(3e-6, 10e-6),
     beta=(18e9, 72e9),
     call=(5e-6, 30e-6),
-    sources=(
-        "devices, peak, memory: NVIDIA Tesla P100 and DGX-1 data sheets (8 P100 SXM2, 10.6 TFLOP/s, 732 GB/s)",
-        (
-            "beta: NVLink 1.0, 20 GB/s per link and direction and four links a GPU (NVIDIA DGX-1 white paper), one "
-            "to four rings at 90%: which rings early NCCL used is not printed"
-        ),
-        "alpha, call: assumed, microseconds of a GPU-to-GPU copy and of a kernel launch",
-        "efficiency: assumed, AlexNet and GoogLeNet with cuDNN 5",
-    ),
 )
+# Peak: two 8-core Xeon E5-2670 at 2.6 GHz, 16 single-precision operations a cycle with AVX (Intel); the paper says
+# multi-core Sandy Bridge only. Memory: four channels of DDR3-1600 a socket (Intel). beta: QDR (4 GB/s) or FDR
+# (6.8 GB/s) InfiniBand less protocol, down to half of QDR because one thread also adds the numbers. alpha: MPI over
+# InfiniBand, assumed from vendors' microbenchmarks; call: assumed, wake-up of a thread. Efficiency: assumed,
+# IntelCaffe; devices: the categories that survive beside panel (c).
 SANDY_BRIDGE = Machine(
     name="CPU cluster",
     devices=(1, 2, 4, 8),
@@ -81,19 +80,6 @@ SANDY_BRIDGE = Machine(
     alpha=(1e-6, 5e-6),
     beta=(1.5e9, 6e9),
     call=(1e-6, 20e-6),
-    sources=(
-        (
-            "peak: two 8-core Xeon E5-2670 at 2.6 GHz, 16 single-precision operations a cycle with AVX (Intel); the "
-            "paper says multi-core Sandy Bridge only"
-        ),
-        "memory: four channels of DDR3-1600 a socket (Intel)",
-        (
-            "beta: QDR (4 GB/s) or FDR (6.8 GB/s) InfiniBand less protocol, down to half of QDR because one thread "
-            "also adds the numbers"
-        ),
-        "alpha: MPI over InfiniBand, assumed from vendors' microbenchmarks; call: assumed, wake-up of a thread",
-        "efficiency: assumed, IntelCaffe; devices: the categories that survive beside panel (c)",
-    ),
 )
 
 

@@ -15,13 +15,7 @@ from torch import Tensor
 
 from suite.data import embedded, parquet
 from suite.data.cache import Decoded, cached, checksum, source_key
-from suite.data.catalogue import (
-    DataError,
-    DatasetInfo,
-    cache_folder,
-    dataset,
-    present_files,
-)
+from suite.data.catalogue import DataError, DatasetInfo, cache_folder, dataset, present_files
 
 
 class Images(NamedTuple):
@@ -64,16 +58,7 @@ def load_images(
         DataError: the set is absent, incomplete or damaged, or an option does not fit it.
     """
     info = dataset(name)
-    info.prefix(split)
-    if info.kind != "images" or (not info.embedded and info.shape is None):
-        reader = "suite.data.imagenet.ImageNetStream" if info.kind == "images" else "suite.data.text.load_pairs"
-        raise DataError(f"{name} is not read as one tensor; use {reader}")
-    if size is not None and name != "digits":
-        raise DataError(f"{name}: size={size} cannot be chosen, pictures are {info.shape}; only digits offers sizes")
-    limit = None if name == "colours" else info.sizes[split]
-    if examples is not None and not 1 <= examples <= (limit or examples):
-        raise DataError(f"{name}: examples={examples} is outside 1..{limit or 'any number'} of split {split}")
-
+    _check_request(info, split, size, examples)
     if name == "digits":
         found = _digits(split, 28 if size is None else size, cache)
     elif name == "colours":
@@ -91,6 +76,20 @@ def load_images(
         found = Decoded(inputs, targets, checksum(inputs, targets))
     pixels, labels = torch.from_numpy(found.inputs), torch.from_numpy(found.targets)
     return Images(pixels, labels, info.classes, name, split, found.checksum)
+
+
+def _check_request(info: DatasetInfo, split: str, size: int | None, examples: int | None) -> None:
+    """Raise DataError for what ``load_images`` cannot give of a set."""
+    name = info.name
+    info.prefix(split)
+    if info.kind != "images" or (not info.embedded and info.shape is None):
+        reader = "suite.data.imagenet.ImageNetStream" if info.kind == "images" else "suite.data.text.load_pairs"
+        raise DataError(f"{name} is not read as one tensor; use {reader}")
+    if size is not None and name != "digits":
+        raise DataError(f"{name}: size={size} cannot be chosen, pictures are {info.shape}; only digits offers sizes")
+    limit = None if name == "colours" else info.sizes[split]
+    if examples is not None and not 1 <= examples <= (limit or examples):
+        raise DataError(f"{name}: examples={examples} is outside 1..{limit or 'any number'} of split {split}")
 
 
 @cache

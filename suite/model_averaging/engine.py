@@ -115,7 +115,7 @@ Lane = Callable[[], AbstractContextManager[Any]]
 
 
 class Engine:
-    """Trains learners task by task. ``lent`` counts the sets of activations that their pool came to hold.
+    """Trains learners task by task. ``backends`` are the sets of activations that their pool came to hold.
 
     Args:
         learners: they average flat, in every turn.
@@ -149,10 +149,6 @@ class Engine:
         self.lanes = [lane(learners.centre.device) for _ in range(workers)]
         self.pool, self.backends = Pool(), list[Backend]()
         self.changed = threading.Condition()
-
-    @property
-    def lent(self) -> int:
-        return len(self.backends)
 
     def run(self, iterations: int, lr: Tensor) -> list[Task]:
         """Train; returns the tasks as they ran, seconds counted from the first. A barrier stands at the end."""

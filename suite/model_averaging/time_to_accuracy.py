@@ -13,38 +13,28 @@ from statistics import median
 
 from suite.claims.intervals import at_least
 from suite.clock import Link
+from suite.cost_models.overlap import AllReduce
 
 WINDOW = 5  # epochs
 
 
-def epochs_to_accuracy(accuracies: Sequence[float], target: float, *, window: int = WINDOW) -> int | None:
-    """Epochs until the median of the last ``window`` test accuracies is at least ``target``; None if never.
+def epochs_to_accuracy(accuracies: Sequence[float], target: float) -> int | None:
+    """Epochs until the median of the last ``WINDOW`` test accuracies is at least ``target``; None if never.
 
     ``accuracies[i]`` belongs to the end of epoch i + 1 (the untrained model is not among them), in the unit of
-    ``target``; as many images as the target asks for are enough. There is no median before ``window`` epochs, so no
-    answer below it. A NaN (diverged) never counts as reached. Raises ValueError for a window below 1.
+    ``target``; as many images as the target asks for are enough. There is no median before ``WINDOW`` epochs, so no
+    answer below it. A NaN (diverged) never counts as reached.
     """
-    if window < 1:
-        raise ValueError(f"window={window} must be at least 1 epoch")
-    for epoch in range(window, len(accuracies) + 1):
-        last = accuracies[epoch - window : epoch]
+    for epoch in range(WINDOW, len(accuracies) + 1):
+        last = accuracies[epoch - WINDOW : epoch]
         if all(value == value for value in last) and at_least(median(last), target):
             return epoch
     return None
 
 
-def time_to_accuracy(
-    seconds: Sequence[float], accuracies: Sequence[float], target: float, *, window: int = WINDOW
-) -> float | None:
-    """TTA(x): ``seconds[i]`` at the end of epoch i + 1 for the first epoch that counts; None if never.
-
-    Raises ValueError if the two series differ in length.
-    """
-    if len(seconds) != len(accuracies):
-        raise ValueError(
-            f"{len(seconds)} times cannot belong to {len(accuracies)} accuracies; give one for each epoch"
-        )
-    epoch = epochs_to_accuracy(accuracies, target, window=window)
+def time_to_accuracy(seconds: Sequence[float], accuracies: Sequence[float], target: float) -> float | None:
+    """TTA(x): ``seconds[i]`` at the end of epoch i + 1 for the first epoch that counts; None if never."""
+    epoch = epochs_to_accuracy(accuracies, target)
     return None if epoch is None else seconds[epoch - 1]
 
 
@@ -64,7 +54,8 @@ class MultiGpuServer:
 
     def synchronisation(self, gpus: int, learners: int) -> float:
         """Seconds of one synchronisation of all g * m learners."""
-        return self.local_seconds * learners + self.link.ring_allreduce(self.model_bytes, gpus)
+        ring = AllReduce(self.link.latency, self.link.bandwidth, gpus)
+        return self.local_seconds * learners + ring.seconds(self.model_bytes)
 
     def iteration(self, gpus: int, learners: int, tau: int | None = 1) -> float:
         """Seconds of one iteration (a batch for every learner); ``tau`` None never synchronises.

@@ -16,6 +16,8 @@ from typing import Any, Protocol
 from reference_impls.crossbow_tuner import Settling, settling
 from suite.runner.autotune import alternating, preferred
 
+LIMIT = 1000  # readings
+
 
 @dataclass(frozen=True)
 class ThroughputReading:
@@ -43,26 +45,23 @@ def tune(
     threshold: float = 0.1,
     readings: int = 5,
     most: int | None = None,
-    limit: int = 1000,
-    devices: int = 1,
 ) -> list[ThroughputReading]:
     """Grow (and step back once) until the settling rule holds; every reading that was taken.
 
     ``measure()`` trains for an interval and returns its throughput in examples/second, a warm-up left out after each
-    change. Starts from the learners that are there. ``most`` is what memory allows. With several ``devices`` the
-    rule counts the learners of one, and all of them gain or lose one together (section 3.4).
-    Raises ValueError if the rule has not settled after ``limit`` readings.
+    change. Starts from the learners that are there. ``most`` is what memory allows.
+    Raises ValueError if the rule has not settled after ``LIMIT`` readings.
     """
-    tuner = Settling(learners=learners.k // devices)
+    tuner = Settling(learners=learners.k)
     history: list[ThroughputReading] = []
     while not tuner.holding:
-        if len(history) == limit:
-            raise ValueError(f"the number of learners has not settled after {limit} readings; raise the threshold")
+        if len(history) == LIMIT:
+            raise ValueError(f"the number of learners has not settled after {LIMIT} readings; raise the threshold")
         throughput = measure()
         tuner = settling(tuner, throughput, threshold=threshold, readings=readings, most=most)
-        before, began = learners.k // devices, time.perf_counter()
+        before, began = learners.k, time.perf_counter()
         if tuner.learners != before:
-            learners.resize(devices * tuner.learners)
+            learners.resize(tuner.learners)
         changed = time.perf_counter() - began if tuner.learners != before else 0.0
         history.append(ThroughputReading(before, throughput, tuner.learners, changed))
     return history

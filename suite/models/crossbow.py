@@ -14,16 +14,13 @@ Differs from the textbook networks:
 
 from __future__ import annotations
 
-from typing import Literal
-
 from torch import nn
 
 from suite.models.initialisers import Constant, Gaussian, Initialiser, Xavier
-from suite.models.layers import BatchNorm, Conv2d, Linear, ResidualBlock, ZeroPaddedShortcut, caffe_max_pool
+from suite.models.layers import BatchNorm, Conv2d, Linear, ResidualBlock, caffe_max_pool
 from suite.models.network import Chain, output_shape
 
 Layers = list[tuple[str, nn.Module]]
-Shortcuts = Literal["crossbow", "A", "B"]
 
 
 def crossbow_lenet(*, classes: int = 10) -> Chain:
@@ -84,15 +81,11 @@ def _conv_norm(inputs: int, outputs: int, kernel: int, stride: int, weight: Init
     return [convolution, BatchNorm(outputs)]
 
 
-def crossbow_resnet32(*, classes: int = 10, shortcuts: Shortcuts = "crossbow", global_pool: bool = False) -> Chain:
+def crossbow_resnet32(*, classes: int = 10) -> Chain:
     """ResNet-32 for CIFAR-10, 469,114 parameters with the authors' quirks.
 
-    ``shortcuts``: ``crossbow`` projects at the start of every stage, ``B`` where the width changes, ``A``
-    nowhere (zeros fill the missing channels). ``global_pool`` averages the whole 8 x 8 map. With it, B has
-    466,906 parameters and A 464,154.
+    Every stage begins with a projection, the first one too, and the pool leaves a 2 x 2 map.
     """
-    if shortcuts not in ("crossbow", "A", "B"):
-        raise ValueError(f"shortcuts={shortcuts!r} must be 'crossbow', 'A' or 'B'")
     weight = Xavier()
     layers: Layers = _named("1", _conv_norm(3, 16, 3, 1, weight))
     layers.append(("relu1", nn.ReLU()))
@@ -106,17 +99,14 @@ def crossbow_resnet32(*, classes: int = 10, shortcuts: Shortcuts = "crossbow", g
                 *_conv_norm(width, width, 3, 1, weight),
             ]
             shortcut: nn.Module = nn.Identity()
-            if unit == 1 and (stage > 1 or shortcuts == "crossbow"):
-                if shortcuts == "A":
-                    shortcut = ZeroPaddedShortcut(inputs, width, stride)
-                else:
-                    shortcut = nn.Sequential(*_conv_norm(inputs, width, 1, stride, weight))
+            if unit == 1:
+                shortcut = nn.Sequential(*_conv_norm(inputs, width, 1, stride, weight))
             layers.append((f"block{stage}_{unit}", ResidualBlock(nn.Sequential(*branch), shortcut)))
             inputs = width
     layers += [
-        ("pool", nn.AvgPool2d(8 if global_pool else 7, stride=1)),
+        ("pool", nn.AvgPool2d(7, stride=1)),
         ("flatten", nn.Flatten()),
-        ("fc", Linear(64 if global_pool else 256, classes, weight=weight, bias=Constant())),
+        ("fc", Linear(256, classes, weight=weight, bias=Constant())),
     ]
     return Chain(layers, (3, 32, 32), classes)
 

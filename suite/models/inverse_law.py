@@ -66,29 +66,24 @@ def _demo_lenet(channels: int, widths: tuple[int, int], kernel: int, hidden: int
     return Chain(layers, shape, classes)
 
 
-def vgg_medium(*, classes: int = 10, normalise: bool = False) -> Chain:
+def vgg_medium(*, classes: int = 10) -> Chain:
     """CIFAR medium, 9 layers, 1,125,090 parameters; 1,143,180 with 100 classes."""
-    return _vgg(((64, 64), (64, 64), (128,), (256,), (256,)), classes, normalise)
+    return _vgg(((64, 64), (64, 64), (128,), (256,), (256,)), classes)
 
 
-def vgg_large(*, classes: int = 10, normalise: bool = False) -> Chain:
+def vgg_large(*, classes: int = 10) -> Chain:
     """CIFAR large, 11 layers, 1,862,754 parameters; 1,880,844 with 100 classes."""
-    return _vgg(((64, 64), (64, 64), (128, 128), (256, 256), (256,)), classes, normalise)
+    return _vgg(((64, 64), (64, 64), (128, 128), (256, 256), (256,)), classes)
 
 
-def _vgg(stages: Sequence[Sequence[int]], classes: int, normalise: bool) -> Chain:
-    """Stages of 3 x 3 convolutions, each ended by a 2 x 2 pool.
-
-    ``normalise`` puts batch norm without parameters, which the counts cannot show, after each convolution.
-    """
+def _vgg(stages: Sequence[Sequence[int]], classes: int) -> Chain:
+    """Stages of 3 x 3 convolutions, each ended by a 2 x 2 pool."""
     layers: list[tuple[str, nn.Module]] = []
     inputs = 3
     for stage, widths in enumerate(stages, 1):
         for unit, width in enumerate(widths, 1):
             name = f"{stage}_{unit}"
             layers.append((f"conv{name}", Conv2d(inputs, width, 3, padding=1, weight=He(), bias=Constant())))
-            if normalise:
-                layers.append((f"norm{name}", BatchNorm(width, affine=False)))
             layers.append((f"relu{name}", nn.ReLU()))
             inputs = width
         layers.append((f"pool{stage}", nn.MaxPool2d(2, 2)))

@@ -9,17 +9,9 @@ from typing import Any
 import torch
 from torch import nn
 
+from suite.models import inverse_law
 from suite.models.caffe import caffe_alexnet, caffe_cifar_full, caffe_cifar_quick, caffe_googlenet, caffe_lenet
 from suite.models.crossbow import crossbow_lenet, crossbow_resnet32, crossbow_resnet50, crossbow_vgg16
-from suite.models.inverse_law import (
-    cifar_lenet,
-    lenet_large,
-    lenet_medium,
-    lenet_small,
-    resnet20,
-    vgg_large,
-    vgg_medium,
-)
 from suite.models.network import Network
 from suite.models.small import digits_lenet, linear, tiny_bn
 from suite.models.translation import cgru
@@ -33,13 +25,13 @@ CLASSIFIERS: Table[Callable[..., Network]] = Table(
         "caffe_cifar_full": caffe_cifar_full,
         "caffe_alexnet": caffe_alexnet,
         "caffe_googlenet": caffe_googlenet,
-        "lenet_small": lenet_small,
-        "lenet_medium": lenet_medium,
-        "lenet_large": lenet_large,
-        "cifar_lenet": cifar_lenet,
-        "vgg_medium": vgg_medium,
-        "vgg_large": vgg_large,
-        "resnet20": resnet20,
+        "lenet_small": inverse_law.lenet_small,
+        "lenet_medium": inverse_law.lenet_medium,
+        "lenet_large": inverse_law.lenet_large,
+        "cifar_lenet": inverse_law.cifar_lenet,
+        "vgg_medium": inverse_law.vgg_medium,
+        "vgg_large": inverse_law.vgg_large,
+        "resnet20": inverse_law.resnet20,
         "crossbow_lenet": crossbow_lenet,
         "crossbow_resnet32": crossbow_resnet32,
         "crossbow_vgg16": crossbow_vgg16,

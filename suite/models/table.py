@@ -20,8 +20,6 @@ VARIANTS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("cifar_lenet", {"classes": 100}),
     ("vgg_medium", {"classes": 100}),
     ("vgg_large", {"classes": 100}),
-    ("crossbow_resnet32", {"shortcuts": "A", "global_pool": True}),
-    ("crossbow_resnet32", {"shortcuts": "B", "global_pool": True}),
     ("digits_lenet", {"input_size": 8, "kernel": 3}),
 )
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from itertools import pairwise
 from typing import TypeAlias
 
 import torch
 from torch import Tensor
 from torch.autograd.graph import increment_version
 
-from suite.training.flat import misaligned
+from suite.training.flat import consecutive, misaligned
 
 Loss: TypeAlias = Tensor | float  # of a batch, 0-d
 FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
@@ -39,6 +38,24 @@ def refuse_sparse(grad: Tensor) -> None:
         )
 
 
+def check_parameters(parameters: Sequence[Tensor]) -> None:
+    """Raise ValueError for parameters that are none, sharded, no floating-point numbers, or on several devices."""
+    if not parameters:
+        raise ValueError("every parameter group is empty; give one with parameters to train")
+    device = parameters[0].device
+    for parameter in parameters:
+        if hasattr(parameter, "device_mesh"):  # a DTensor
+            raise ValueError(
+                f"a parameter of shape {tuple(parameter.shape)} is sharded over processes (fully_shard), and "
+                "every learner needs all of its weights; leave the module whole"
+            )
+        if not parameter.is_floating_point() or parameter.device != device:
+            raise ValueError(
+                f"a parameter of shape {tuple(parameter.shape)} is {parameter.dtype} on {parameter.device}; all "
+                f"must be floating-point numbers on one device, here {device}"
+            )
+
+
 class Vector:
     """``x`` [d] holds the parameters of all ``groups`` in their order; d grows when a group is added.
 
@@ -47,35 +64,14 @@ class Vector:
 
     def __init__(self, groups: Sequence[Sequence[Tensor]]):
         self.parameters = [parameter for group in groups for parameter in group]
-        if not self.parameters:
-            raise ValueError("every parameter group is empty; give one with parameters to train")
-        first = self.parameters[0]
-        for parameter in self.parameters:
-            if hasattr(parameter, "device_mesh"):  # a DTensor
-                raise ValueError(
-                    f"a parameter of shape {tuple(parameter.shape)} is sharded over processes (fully_shard), and "
-                    "every learner needs all of its weights; leave the module whole"
-                )
-            if not parameter.is_floating_point() or parameter.device != first.device:
-                raise ValueError(
-                    f"a parameter of shape {tuple(parameter.shape)} is {parameter.dtype} on {parameter.device}; all "
-                    f"must be floating-point numbers on one device, here {first.device}"
-                )
+        check_parameters(self.parameters)
         self.dtype = reduce(torch.promote_types, (parameter.dtype for parameter in self.parameters))
-        self.d = sum(parameter.numel() for parameter in self.parameters)
-        self.x = torch.empty(self.d, dtype=self.dtype, device=first.device)
         self._shapes = [(parameter.shape, _strides(parameter)) for parameter in self.parameters]
-        self.segments: list[slice] = []  # of each parameter
-        start = 0
-        for parameter in self.parameters:
-            self.segments.append(slice(start, start + parameter.numel()))
-            start += parameter.numel()
-        ends, counts = [0], [0]
-        for group in groups:
-            ends.append(ends[-1] + sum(parameter.numel() for parameter in group))
-            counts.append(counts[-1] + len(group))
-        self.groups = [slice(a, b) for a, b in pairwise(ends)]  # of each group
-        self.members = [slice(a, b) for a, b in pairwise(counts)]  # places of each group's parameters
+        self.segments = consecutive(parameter.numel() for parameter in self.parameters)  # of each parameter
+        self.groups = consecutive(sum(parameter.numel() for parameter in group) for group in groups)
+        self.members = consecutive(map(len, groups))  # places of each group's parameters
+        self.d = self.segments[-1].stop
+        self.x = torch.empty(self.d, dtype=self.dtype, device=self.parameters[0].device)
         self._bound: list[tuple[Tensor, Tensor]] = []  # parameters that are views of x, and these
         self._rounded: list[tuple[Tensor, Tensor]] = []  # those with memory of their own, and the views they follow
         with torch.no_grad():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -45,10 +45,6 @@ def describe(spec: RunSpec, data: tuple[str, ...] = ()) -> Described:
     name = of_data.get("name") or s.get("corpus") or (data[0] if data else None)
     model = s.get("model")
     network = model.get("name") if isinstance(model, Mapping) else model
-    # One count of learners; or a schedule of them: counts, or pairs of the update and the count from there on.
-    counted = s.get("learners", ())
-    schedule = (counted,) if isinstance(counted, int) else counted
-    learners = [entry if isinstance(entry, int) else entry[1] for entry in schedule]
     ours = Described(
         **{key: s.get(key) for key in ("rate", "updates", "epochs", "share", "every")},
         **{key: descent.get(key) for key in ("rule", "momentum", "decay")},
@@ -59,7 +55,7 @@ def describe(spec: RunSpec, data: tuple[str, ...] = ()) -> Described:
         preparation=of_data.get("transform"),
         network=network,
         dropout=counts(network).has_dropout if network in names() else None,
-        workers=s.get("workers") or max(learners, default=1),
+        workers=s.get("workers") or most_learners(s.get("learners", ())),
         splitting=algorithm.get("n") if algorithm.get("name") == "rudra" else None,
         batch=s.get("batch", s.get("words")),
         falls=tuple(zip(algorithm.get("thresholds", ()), algorithm.get("factors", ())[1:], strict=True)),
@@ -78,3 +74,9 @@ def describe(spec: RunSpec, data: tuple[str, ...] = ()) -> Described:
     drops = s.get("drops", ()) if ours.updates and ours.epochs else ()
     ours.drops = tuple((turn / ours.updates * ours.epochs, factor) for turn, factor in drops)
     return ours
+
+
+def most_learners(learners: int | Sequence[Any]) -> int:
+    """Of one count; or the most of a schedule, of counts or of (update, count from there on)."""
+    schedule = (learners,) if isinstance(learners, int) else learners
+    return max((entry if isinstance(entry, int) else entry[1] for entry in schedule), default=1)

@@ -107,7 +107,7 @@ def rows_of(verdict: Verdict, measured: Estimate | None) -> Iterator[dict[str, A
         yield {
             "claim": claim.id,
             "says": claim.says,
-            "printed": claim.printed[at] if len(claim.printed) > at else None,
+            "printed": claim.printed[at] if claim.basis != "asked" and len(claim.printed) > at else None,
             **dict(zip(("ours", "low", "high", "beside"), span, strict=True)),
             "unit": claim.unit,
             "n": measured.n if measured else 0,

@@ -120,8 +120,9 @@ def number_of(verdict: Verdict) -> str:
     assert verdict.measured is not None
     claim = verdict.claim
     number = ", ".join(ours(verdict.measured, claim)[:3])
-    said_there = [text.removesuffix(f" {claim.unit}") for text in printed(claim)[:3]]
-    asked = "" if claim.rule in ("order", "holds") else f"printed {', '.join(said_there)}; "
+    asked = ", ".join(text.removesuffix(f" {claim.unit}") for text in printed(claim)[:3])
+    asked = asked.replace(":", "", 1) if claim.basis != "printed" else f"printed {asked}"
+    asked = "" if claim.rule in ("order", "holds") else f"{asked}; "
     beside = f"; exploratory: {verdict.exploratory.verdict}" if verdict.exploratory else ""
     return f"`{claim.id.partition('/')[2]}` {number} ({asked}{said(verdict)}, {verdict.rests_on}{beside})"
 
@@ -164,7 +165,8 @@ def _unbounded(verdict: Verdict) -> bool:
 def _strongest(verdict: Verdict) -> str:
     claim = verdict.claim
     assert verdict.measured is not None
-    asked = "" if claim.rule == "order" else f" (printed: {', '.join(printed(claim)[:2])})"
+    there = ", ".join(printed(claim)[:2])
+    asked = "" if claim.rule == "order" else f" ({'printed: ' if claim.basis == 'printed' else ''}{there})"
     says = claim.says[:1].upper() + claim.says[1:].rstrip(".")
     beside = f"; exploratory: {verdict.exploratory.verdict}" if verdict.exploratory else ""
     return f"{says}: {ours(verdict.measured, claim)[0]}{asked}, **{said(verdict)}** ({verdict.rests_on}){beside}"

@@ -229,61 +229,37 @@ class Candidate(NamedTuple):
 DEFAULT = Candidate("looped", True, True, 1)
 
 
+class Ways(NamedTuple):
+    """Executions that can be measured, what they do, and why others cannot.
+
+    Attributes:
+        calls: an update, or a gradient of a run with a server, by way.
+        builds: of native ways, the build.
+        refused: why there are no others, by name.
+    """
+
+    calls: dict[Candidate, Callable[[], object]]
+    builds: dict[Candidate, str]
+    refused: dict[str, str]
+
+
 def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) -> dict[str, Any]:
     """Path, memory format, kernels and width for training runs, by timing ``width`` updates on random pictures.
 
     What a server takes is timed by its gradients, since its updates differ in the learners that they hear of. On one
     CPU thread processor time is counted, which other processes disturb least.
     """
-    from suite.training.build import ALGORITHMS, random_classification
-    from suite.training.gradients.native import NativeError
     from suite.training.numerics import apply
-    from suite.training.recording import refusal
 
     apply(execution)
-    settings, on_cpu = spec.settings, execution["device"] == "cpu"
-    workers, batch = settings.get("workers", 1), settings["batch"]
-    rows = workers if ALGORITHMS[algorithm_name(settings)].replicated else 1  # points of a turn
-    served = "server" in settings
-    examples = batch * (workers // (rows * max(1, _splitting(settings))))  # of one gradient
-    pictures = examples if served else FEWEST_BATCHES * batch * workers
-
-    def turns(problem: Any, path: str, shared: int = 1, build: str | None = None) -> Callable[[], object]:
-        if served:
-            return gradient_call(problem, path, rows, examples, build)
-        return update_call(spec, {**execution, "build": build}, problem, path, width, shared)
-
-    calls: dict[Candidate, Callable[[], object]] = {}
-    refused: dict[str, str] = {}
-    builds: dict[Candidate, str] = {}
-    for channels_last in (True, False):
-        problem = random_classification(settings["model"], pictures, execution, channels_last)
-        calls[Candidate("looped", channels_last, True, 1)] = turns(problem, "looped")
-        if on_cpu and not channels_last:
-            own = problem.under(replace(problem.numerics, onednn=False))
-            calls[Candidate("looped", False, False, 1)] = turns(own, "looped")
-        if width * rows == 1:
-            refused["vectorised"] = "there is one point only"
-        elif problem.dropout:
-            refused["vectorised"] = "dropout's masks are drawn run by run"
-        else:
-            calls[Candidate("vectorised", channels_last, True, width)] = turns(problem, "vectorised", width)
-        if channels_last:
-            try:
-                builds = native_builds(problem)
-                calls |= {way: turns(problem, "native", build=build) for way, build in builds.items()}
-            except NativeError as error:
-                refused["native"] = str(error)
-        if why := refusal(problem):
-            refused["captured"] = why
-        else:
-            calls[Candidate("captured", channels_last, True, 1)] = turns(problem, "captured")
-    refused |= failing(calls, execution["device"])
-    sides = {way: finished(call, execution["device"]) for way, call in calls.items()}
-    if on_cpu and execution["threads"] == 1:
+    device = execution["device"]
+    calls, builds, refused = ways(spec, execution, width)
+    refused |= failing(calls, device)
+    sides = {way: finished(call, device) for way, call in calls.items()}
+    if device == "cpu" and execution["threads"] == 1:
         seconds = alternating(sides, REPEATS, time.thread_time)
     else:
-        seconds = alternating(sides, REPEATS, rest=REST if on_cpu else 0.0)
+        seconds = alternating(sides, REPEATS, rest=REST if device == "cpu" else 0.0)
     middle = {way: statistics.median(taken) for way, taken in seconds.items()}
     chosen = preferred(seconds, DEFAULT, MARGIN, STEADY)
     return {
@@ -294,6 +270,52 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
         "measured": {str(way): middle[DEFAULT] / taken for way, taken in middle.items()},
         "refused": refused,
     }
+
+
+def ways(spec: RunSpec, execution: Mapping[str, Any], width: int) -> Ways:
+    """Every path in both memory formats, as far as the network and the device allow."""
+    from suite.training.build import ALGORITHMS, random_classification
+    from suite.training.gradients.native import NativeError
+    from suite.training.recording import refusal
+
+    settings, served = spec.settings, "server" in spec.settings
+    workers, batch = settings.get("workers", 1), settings["batch"]
+    rows = workers if ALGORITHMS[algorithm_name(settings)].replicated else 1  # points of a turn
+    examples = batch * (workers // (rows * max(1, _splitting(settings))))  # of one gradient
+    pictures = examples if served else FEWEST_BATCHES * batch * workers
+    found = Ways({}, {}, {})
+
+    def add(way: Candidate, problem: Any, build: str | None = None) -> None:
+        if served:
+            found.calls[way] = gradient_call(problem, way.path, rows, examples, build)
+        else:
+            built = {**execution, "build": build}
+            found.calls[way] = update_call(spec, built, problem, way.path, width, way.width)
+
+    for channels_last in (True, False):
+        problem = random_classification(settings["model"], pictures, execution, channels_last)
+        add(Candidate("looped", channels_last, True, 1), problem)
+        if execution["device"] == "cpu" and not channels_last:
+            own = problem.under(replace(problem.numerics, onednn=False))
+            add(Candidate("looped", False, False, 1), own)
+        if width * rows == 1:
+            found.refused["vectorised"] = "there is one point only"
+        elif problem.dropout:
+            found.refused["vectorised"] = "dropout's masks are drawn run by run"
+        else:
+            add(Candidate("vectorised", channels_last, True, width), problem)
+        if channels_last:
+            try:
+                found.builds.update(native_builds(problem))
+            except NativeError as error:
+                found.refused["native"] = str(error)
+            for way, build in found.builds.items():
+                add(way, problem, build)
+        if why := refusal(problem):
+            found.refused["captured"] = why
+        else:
+            add(Candidate("captured", channels_last, True, 1), problem)
+    return found
 
 
 def native_builds(problem: Any) -> dict[Candidate, str]:

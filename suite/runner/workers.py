@@ -69,6 +69,13 @@ class Worker:
     orders: Connection
     pack: Pack | None = None
 
+    def message(self) -> float | Sequence[RunReport] | None:
+        """What it said: how far it is, or its pack's reports; None where it died."""
+        try:
+            return self.orders.recv() if self.orders.poll() else None
+        except (EOFError, ConnectionResetError):
+            return None
+
 
 class WorkerPool:
     """A fixed number of worker processes. Use as a context manager."""
@@ -117,16 +124,8 @@ class WorkerPool:
         left = list(reversed(packs))
         while left or any(worker.pack for worker in self.workers):
             self.hand_out(left)
-            pipes = {worker.orders: worker for worker in self.workers if worker.pack}
-            ready = [pipes[pipe] for pipe in wait(list(pipes), LOOK) if isinstance(pipe, Connection)]
-            dead = [worker for worker in pipes.values() if worker.process.exitcode is not None]
-            for worker in dict.fromkeys([*ready, *dead]):
-                pack = worker.pack
-                assert pack is not None
-                try:
-                    message = worker.orders.recv() if worker.orders.poll() else None
-                except (EOFError, ConnectionResetError):
-                    message = None
+            for worker, pack in self.heard():
+                message = worker.message()
                 if message is None:
                     self.dismiss(worker)
                     why = "its worker process died; run again to resume it"
@@ -140,6 +139,12 @@ class WorkerPool:
                 else:
                     worker.pack = None
                     yield from message
+
+    def heard(self) -> list[tuple[Worker, Pack]]:
+        """Wait a while; the busy workers that have said something or died, with their packs."""
+        pipes = {worker.orders: (worker, worker.pack) for worker in self.workers if worker.pack}
+        ready = {pipe for pipe in wait(list(pipes), LOOK) if isinstance(pipe, Connection)}
+        return [pair for pipe, pair in pipes.items() if pipe in ready or pair[0].process.exitcode is not None]
 
     def hand_out(self, left: list[Pack]) -> None:
         """Give every idle worker a pack from the end of ``left``, starting what they need up to the pool's size."""

@@ -87,27 +87,19 @@ def compare_runs(base: Runs, new: Runs, *, either_way: bool = False) -> dict[str
     Raises DamagedRun when a run of either side does not verify.
     """
     old_ids, new_ids = base.ids(), new.ids()
-    groups: dict[tuple[str, str], list[Pair]] = {}
-    regressions: list[str] = []
-    differ: list[str] = []
-    for run_id in sorted(old_ids & new_ids):
-        before, after = base.read(run_id), new.read(run_id)
-        name = before.spec.experiment
-        if not (several_builds(before) or several_builds(after) or identical(before, after)):
-            differ.append(run_id)
-        if before.status == "finished" and after.status != "finished":
-            regressions.append(f"{run_id} ({name}): finished before, {after.status} now")
-        if before.status == after.status == "finished":
-            groups.setdefault((f"{name}, one setting", canonical(before.spec.settings)), []).append((before, after))
-            if not either_way:
-                groups.setdefault((f"{name}, all settings", ""), []).append((before, after))
-    changed = [
-        (place, name, [p[0].id for p in pairs], a, b)
-        for (place, _), pairs in groups.items()
-        for name in (*ERRORS, "updates")
-        for a, b in [_columns(pairs, name)]
-        if a != b
+    pairs = [(base.read(run_id), new.read(run_id)) for run_id in sorted(old_ids & new_ids)]
+    differ = [a.id for a, b in pairs if not (several_builds(a) or several_builds(b) or identical(a, b))]
+    regressions = [
+        f"{a.id} ({a.spec.experiment}): finished before, {b.status} now"
+        for a, b in pairs
+        if a.status == "finished" and b.status != "finished"
     ]
+    changed = []
+    for place, group in _groups(pairs, settings_alone=either_way):
+        for name in (*ERRORS, "updates"):
+            a, b = _columns(group, name)
+            if a != b:
+                changed.append((place, name, [before.id for before, _ in group], a, b))
     rows = []
     tails = 1 if either_way else 2  # an interval errs on two sides; only one of them matters unless both do
     for place, name, ids, a, b in changed:
@@ -125,6 +117,18 @@ def compare_runs(base: Runs, new: Runs, *, either_way: bool = False) -> dict[str
         "changed": rows,
         "regressions": regressions,
     }
+
+
+def _groups(pairs: Sequence[Pair], *, settings_alone: bool) -> list[tuple[str, list[Pair]]]:
+    """Pairs that both finished: those of each setting, and unless these are asked for alone of each experiment."""
+    groups: dict[tuple[str, str], list[Pair]] = {}
+    for before, after in pairs:
+        if before.status == after.status == "finished":
+            name = before.spec.experiment
+            groups.setdefault((f"{name}, one setting", canonical(before.spec.settings)), []).append((before, after))
+            if not settings_alone:
+                groups.setdefault((f"{name}, all settings", ""), []).append((before, after))
+    return [(place, found) for (place, _), found in groups.items()]
 
 
 def _columns(pairs: Sequence[Pair], name: str) -> tuple[list[float], list[float]]:

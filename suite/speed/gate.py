@@ -44,12 +44,12 @@ def compare(base: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     ours, theirs = new["machine"]["class"], base["machine"]["class"]
     if ours != theirs:
         raise GateError(f"the baseline is of machine class {theirs}, the new document of {ours}: not comparable")
+    measured = {(name, clock): now for name, clocks in new["workloads"].items() for clock, now in clocks.items()}
     pairs = [
-        (name, clock, sessions, new["workloads"][name][clock])
+        (name, clock, old, measured[name, clock])
         for name, clocks in base["workloads"].items()
-        if name in new["workloads"]
-        for clock, sessions in clocks.items()
-        if clock in new["workloads"][name]
+        for clock, old in clocks.items()
+        if (name, clock) in measured
     ]
     slower = alarms([(old, now) for _, _, old, now in pairs])
     faster = alarms([(now, old) for _, _, old, now in pairs])

@@ -195,16 +195,16 @@ def subset_draw(name: str, examples: int) -> Tensor:
     return torch.randperm(examples, generator=torch.Generator().manual_seed(seed("subset", name)))
 
 
-COUNTS = ("updates", "batch", "workers", "evaluate.every", "record.every")
+COUNTS = {"updates": 0, "batch": 1, "workers": 1, "evaluate.every": 1, "record.every": 1}  # the least of each
 
 
 def check_counts(settings: Mapping[str, Any]) -> None:
-    """Raise ValueError where a count is no whole number of at least one."""
-    for path in COUNTS:
+    """Raise ValueError where a count is no whole number, or too small."""
+    for path, least in COUNTS.items():
         part, _, name = path.rpartition(".")
         value = (settings.get(part, {}) if part else settings).get(name)
-        if value is not None and (type(value) is not int or value < 1):
-            raise ValueError(f"{path}={value} must be a whole number, 1 or more")
+        if value is not None and (type(value) is not int or value < least):
+            raise ValueError(f"{path}={value} must be a whole number, {least} or more")
 
 
 def assemble(

@@ -7,8 +7,9 @@ module functionally was slower.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import accumulate, pairwise
 
 import torch
 from torch import Tensor, nn
@@ -31,6 +32,11 @@ def _views(flat: Tensor, tensors: Sequence[Tensor], channels_last: bool) -> Iter
             yield part.view(o, h, w, i).permute(0, 3, 1, 2)
         else:
             yield part.view(tensor.shape)
+
+
+def consecutive(lengths: Iterable[int]) -> list[slice]:
+    """Slices of these lengths, one behind the other."""
+    return [slice(a, b) for a, b in pairwise(accumulate(lengths, initial=0))]
 
 
 def misaligned(part: Tensor) -> bool:
@@ -61,7 +67,7 @@ class FlatModule:
         first = parameters[0]
         self.x = torch.empty(self.d, dtype=first.dtype, device=first.device)
         self.grad = torch.zeros_like(self.x)
-        self.segments: tuple[slice, ...] = self._segments(parameters)
+        self.segments = tuple(consecutive(p.numel() for p in parameters))  # of each parameter, in [d]
         self.parameters = tuple(parameters)
         self._like = [torch.empty(shape, device="meta") for shape in self.shapes]
         with torch.no_grad():
@@ -87,15 +93,6 @@ class FlatModule:
             module.get_submodule(owner)._buffers[leaf] = view
         self.batch_norm = any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in module.modules())
         self.dropout = any(isinstance(m, nn.modules.dropout._DropoutNd) for m in module.modules())
-
-    @staticmethod
-    def _segments(parameters: Sequence[Tensor]) -> tuple[slice, ...]:
-        """Where each parameter lies in [d], in the module's order."""
-        ends, parts = 0, []
-        for parameter in parameters:
-            parts.append(slice(ends, ends + parameter.numel()))
-            ends += parameter.numel()
-        return tuple(parts)
 
     def point(self) -> Tensor:
         """A copy of the parameters [d]."""

@@ -16,15 +16,11 @@ from reference_impls.contract import GradientRef, Turn
 from suite.tables import Table
 
 
-def rounds(workers: int, *, start: int = 0, first: int = 0, pool: bool = False) -> Iterator[Turn]:
-    """Lockstep: at turn t every worker brings one gradient of the newest weights.
-
-    ``pool`` numbers batches over all workers (a shared pool); otherwise each worker reads its own stream.
-    ``first`` is the number of the first worker held here.
-    """
+def rounds(workers: int, *, start: int = 0) -> Iterator[Turn]:
+    """Lockstep: at turn t every worker brings one gradient of the newest weights, of its own batch t."""
     t = start
     while True:
-        yield Turn(t, tuple(GradientRef(first + j, t, t * workers + j if pool else t) for j in range(workers)))
+        yield Turn(t, tuple(GradientRef(j, t, t) for j in range(workers)))
         t += 1
 
 

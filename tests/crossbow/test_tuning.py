@@ -43,8 +43,8 @@ def test_memory_limits_the_count_and_a_useless_learner_is_taken_back():
 
 def test_never_settling_is_an_error():
     learners = Scripted(lambda k: 2.0**k)
-    with pytest.raises(ValueError, match="has not settled after 20 readings"):
-        tune(learners, learners.measure, limit=20)
+    with pytest.raises(ValueError, match="has not settled after 1000 readings"):
+        tune(learners, learners.measure)
 
 
 def test_sides_are_measured_in_turns_with_the_first_left_out():
@@ -54,14 +54,6 @@ def test_sides_are_measured_in_turns_with_the_first_left_out():
     assert {name: len(row) for name, row in found.items()} == {"a": 3, "b": 3}
     with pytest.raises(ValueError, match="repeats=0"):
         alternating({}, 0)
-
-
-def test_with_several_devices_all_gain_a_learner_together():
-    learners = Scripted(lambda k: 100.0 * min(k, 6), start=2)
-    history = tune(learners, learners.measure, devices=2)
-    assert learners.changes == [4, 6, 8, 6]
-    assert [reading.learners for reading in history] == [1] * 5 + [2] * 5 + [3] * 5 + [4] * 5
-    assert history[-1].asked == 3
 
 
 @pytest.mark.parametrize(("captured", "chosen"), [(0.5, "captured"), (0.97, "looped")])

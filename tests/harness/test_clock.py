@@ -55,21 +55,6 @@ def test_a_message_takes_its_latency_and_its_bytes_over_the_bandwidth():
     assert LINK.seconds(0.0) == 0.5
 
 
-@pytest.mark.parametrize(
-    ("workers", "ring", "tree"),
-    [
-        (1, 0.0, 0.0),
-        (2, 2 * (0.5 + 2.0), 2 * 4.5),
-        (3, 4 * (0.5 + 4 / 3), 4 * 4.5),
-        (4, 6 * (0.5 + 1.0), 4 * 4.5),
-        (5, 8 * (0.5 + 0.8), 6 * 4.5),
-    ],
-)
-def test_an_allreduce_of_400_bytes_by_ring_and_by_tree(workers: int, ring: float, tree: float):
-    assert LINK.ring_allreduce(400.0, workers) == pytest.approx(ring)
-    assert LINK.tree_allreduce(400.0, workers) == pytest.approx(tree)
-
-
 def test_a_run_is_late_when_it_is_asked_to_stop_or_past_its_deadline(tmp_path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("suite.experiment.time", SimpleNamespace(monotonic=lambda: 100.0))
     late = lambda **given: Context(tmp_path, {}, **given).late

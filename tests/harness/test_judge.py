@@ -291,13 +291,14 @@ def test_measured_values_are_checked():
     assert point([1.0, 2.0], spread=[0.5, 1.0]).spans == ((1.0, 0.5, 1.5), (2.0, 1.0, 3.0))
 
 
-def test_a_number_that_follows_is_read_as_a_printed_one_and_said_to_follow(tmp_path):
+@pytest.mark.parametrize("basis", ["follows", "asked"])
+def test_a_number_that_is_not_printed_is_read_as_a_printed_one_and_said_to_be_none(tmp_path, basis):
     path = tmp_path / "toy.toml"
     entry = "[fig1]\nwhere = '2'\nbecause = 'arithmetic'\n[fig1.ratio]\nsays = 'twice as fast'\n"
-    path.write_text(entry + "follows = 2\n")
+    path.write_text(entry + f"{basis} = 2\n")
     (claim,) = load(path)
-    assert (claim.printed, claim.follows) == ((2.0,), True)
-    assert printed(claim) == ["follows: 2"]
-    path.write_text(entry + "follows = 2\nprinted = 2\n")
-    with pytest.raises(ClaimError, match="toy/fig1/ratio: a number is printed or it follows"):
+    assert (claim.printed, claim.basis) == ((2.0,), basis)
+    assert printed(claim) == [f"{basis}: 2"]
+    path.write_text(entry + f"{basis} = 2\nprinted = 2\n")
+    with pytest.raises(ClaimError, match="toy/fig1/ratio: a number is printed, follows or is asked"):
         load(path)

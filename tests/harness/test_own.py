@@ -14,7 +14,7 @@ from PIL import Image
 import suite
 from suite.commands.check import check_selection
 from suite.commands.new_paper import new_package
-from suite.commands.run import run_artifacts
+from suite.commands.run import RunOptions, run_artifacts
 from suite.commands.status import status
 from suite.data.catalogue import DATASETS, DataError
 from suite.data.images import _of_ones_own
@@ -55,7 +55,7 @@ def package(papers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def run() -> int:
-    return run_artifacts(select([NAME]), [NAME], "smoke", Path("runs.store"), None, "cpu", 1, None)
+    return run_artifacts(select([NAME]), [NAME], RunOptions("smoke", Path("runs.store"), device="cpu"))
 
 
 def test_the_package_runs_is_measured_drawn_and_read(package, capsys: pytest.CaptureFixture[str], tmp_path: Path):

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from suite.commands import reproduce
+from suite.commands.run import RunOptions
 
 COMMITTED = {"p/fig1/a": "reproduced", "p/fig1/b": "not reproduced"}
 
@@ -33,7 +34,7 @@ def job(monkeypatch):
         monkeypatch.setattr(reproduce, "committed_verdicts", lambda profile: dict(COMMITTED))
         monkeypatch.setattr(reproduce, "write_verdicts", lambda profile, found: [Path("verdicts-smoke.json")])
         place = Path("unused")
-        return reproduce.reproduce_selection(selectors, "smoke", place, None, "cpu", 1, None, place, accept)
+        return reproduce.reproduce_selection(selectors, RunOptions("smoke", place), place, accept)
 
     return run
 

@@ -12,6 +12,7 @@ import pytest
 import toy
 
 from suite.commands import submit
+from suite.commands.run import RunOptions
 from suite.commands.status import job_states
 from suite.commands.submit import Request, submit_artifacts
 from suite.engines import INDEX, Job
@@ -60,8 +61,8 @@ def hand_over(
     data: Path | None = None,
 ) -> int:
     chosen = selectors or ("toy/table1",)
-    around = (chosen, profile, Path("store"), data, device, workers)
-    return submit_artifacts(select(chosen), ["run", *chosen], *around, to)
+    options = RunOptions(profile, Path("store"), data, device, workers)
+    return submit_artifacts(select(chosen), ["run", *chosen], chosen, options, to)
 
 
 def store_all() -> None:

@@ -11,6 +11,7 @@ import pytest
 import toy
 from matplotlib.figure import Figure
 
+from suite.commands.run import RunOptions
 from suite.commands.vary import UndrawableError, draw_side_by_side, drawn_table, vary_artifact
 from suite.own.variation import VariationError, parse, variations, written
 from suite.papers import catalogue
@@ -73,8 +74,9 @@ def test_what_cannot_be_changed_is_refused_with_what_can(asked: str, sentence: s
     ],
 )
 def test_settings_that_no_run_could_have_are_refused_before_any_runs(asked: str, sentence: str, tmp_path: Path):
+    options = RunOptions("smoke", tmp_path / "store", seeds=1)
     with pytest.raises(VariationError, match=sentence):
-        vary_artifact("isgd/fig5a", [asked], None, "smoke", 1, tmp_path / "store", None, "cpu", 1, tmp_path, ["svg"])
+        vary_artifact("isgd/fig5a", [asked], None, options, tmp_path, ["svg"])
     assert not list(tmp_path.iterdir())
 
 
@@ -118,8 +120,8 @@ def test_the_command_computes_what_is_not_there_and_writes_figure_and_table(pape
     catalogue.paper.cache_clear()
 
     def vary(seeds: int | None = None) -> tuple[int, list[str]]:
-        place = (tmp_path / "store", None, "cpu", 1, tmp_path, ["svg"])
-        return vary_artifact("toy/fig9", ["value=5"], "mine", "smoke", seeds, *place)
+        options = RunOptions("smoke", tmp_path / "store", device="cpu", seeds=seeds)
+        return vary_artifact("toy/fig9", ["value=5"], "mine", options, tmp_path, ["svg"])
 
     code, said = vary(2)
     assert (code, len(said)) == (0, 1)
