@@ -22,7 +22,7 @@ from typing import NamedTuple
 from paper_figures.together.methods import Method, Trial, methods, study, trials
 from paper_figures.together.seconds import LINKS, MIDDLE, TIMES, Costs
 from paper_figures.together.tasks import CIFAR10, DIGITS, MNIST, Task
-from suite.claims.intervals import Interval, holm, mean_interval
+from suite.claims.intervals import Interval, holm, mean_interval, quantile
 from suite.lazy import Axes, Figure, pd, scipy
 from suite.papers.artifact import Groups, Missing
 from suite.papers.panel import Frame, Panel, Quantity
@@ -161,9 +161,8 @@ def p_value(found: Interval) -> float:
     half = (found.high - found.low) / 2
     if not half:
         return float(not found.mean)
-    return float(
-        2 * scipy.special.stdtr(found.n - 1, -abs(found.mean) / half * scipy.special.stdtrit(found.n - 1, 0.975))
-    )
+    freedom = found.n - 1
+    return float(2 * scipy.special.stdtr(freedom, -abs(found.mean) / half * quantile(freedom, 0.05)))
 
 
 def quantities(artifact: str, frame: Frame) -> dict[str, Quantity]:
