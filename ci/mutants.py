@@ -4,10 +4,11 @@
     nox -s mutants -- rudra isgd --count 40
     nox -s mutants -- suite/batch_size --tests tests/inverse_law/test_fit.py --count 20
 
-Without --tests the mutants are of the papers' measures: of the lines that run while every quantity is measured on the
-committed runs. Their tests are the known answers in ``NEAREST``. The table of committed numbers is left out, since it
+Without --tests the mutants are of the papers' measures: of the lines that run while the values of all quantities are
+found on the committed runs, with their intervals, their choice of runs and whether they decide. Notes beside a value
+are no part of it. The tests are the known answers in ``NEAREST``. The table of committed values is left out, since it
 would notice any change. The sample draws places of the code, and at each one mutant of cosmic-ray's. Against it run
-those of the tests that come to its line.
+those of the tests that come to its line. Not drawn is what no value can hang on: see ``idle`` and ``SAME``.
 
 A mutant is never written to a file. It replaces its module in a process that is forked from this one, where torch and
 what else the tests import is loaded already. So tests that start processes of their own would not meet it. Not part
@@ -18,7 +19,9 @@ to say.
 from __future__ import annotations
 
 import argparse
+import ast
 import difflib
+import gc
 import importlib
 import multiprocessing
 import os
@@ -41,7 +44,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 NEAREST = {
-    "rudra": ("rudra/test_rudra_quantities.py", "rudra/test_rudra_claims.py"),
+    "rudra": ("rudra/test_rudra_quantities.py", "rudra/test_rudra_times.py", "rudra/test_rudra_claims.py"),
     "isgd": ("isgd/test_isgd_quantities.py", "isgd/test_isgd_pairs.py", "isgd/test_isgd_cycles.py"),
     "matex_agd": ("matex/test_matex_quantities.py",),
     "crossbow": (
@@ -56,9 +59,22 @@ NEAREST = {
         "inverse_law/test_collapse.py",
         "inverse_law/test_joint_law.py",
         "inverse_law/test_exponent.py",
+        "inverse_law/test_law_intervals.py",
     ),
 }
-LOADED = ("matplotlib.figure", "numpy", "pandas", "scipy.optimize", "scipy.stats", "torch", "torch.func")
+LOADED = (
+    "hypothesis",
+    "matplotlib.figure",
+    "numpy",
+    "pandas",
+    "scipy.optimize",
+    "scipy.stats",
+    "torch",
+    "torch.func",
+)
+HARNESS = ("suite.commands.check",)  # with what it imports, where only papers are mutated
+# Operators that put identity for equality or back: of None, small integers and names of groups the two are the same.
+SAME = {f"core/ReplaceComparisonOperator_{swap}" for swap in ("Eq_Is", "Is_Eq", "NotEq_IsNot", "IsNot_NotEq")}
 # Seconds of processor time after which a mutant counts as killed: these, and so many times those of all tests.
 LEAST, PATIENCE = 10.0, 3
 
@@ -88,11 +104,35 @@ def mutants(path: Path) -> Iterator[Mutant]:
     from cosmic_ray.ast import ast_nodes, get_ast_from_path
     from cosmic_ray.plugins import get_operator, operator_names
 
-    nodes = list(ast_nodes(get_ast_from_path(path)))
-    for name in sorted(operator_names()):
+    nodes, left_out = list(ast_nodes(get_ast_from_path(path))), idle(path.read_text(encoding="utf-8"))
+    for name in sorted(set(operator_names()) - SAME):
         if not (operator := get_operator(name)).arguments():
             places = [start for node in nodes for start, _ in operator().mutation_positions(node)]
-            yield from (Mutant(path, name, count, place) for count, place in enumerate(places))
+            for count, place in enumerate(places):
+                if not any(start <= place < end for start, end in left_out):
+                    yield Mutant(path, name, count, place)
+
+
+def idle(code: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Where the parts of a file begin and end, by line and column, that no value can hang on."""
+    parts: list[ast.AST | None] = []
+    for node in ast.walk(ast.parse(code)):
+        # Annotations are never evaluated: every file begins with ``from __future__ import annotations``.
+        if isinstance(node, ast.AnnAssign | ast.arg):
+            parts.append(node.annotation)
+        if isinstance(node, ast.FunctionDef):
+            parts.append(node.returns)
+        # An error says why there is no value. Whether it is raised hangs on the condition before it.
+        if isinstance(node, ast.Raise):
+            parts.append(node)
+        # ``zip(strict=True)`` is the same value or an error.
+        if isinstance(node, ast.keyword) and node.arg == "strict":
+            parts.append(node)
+    return [
+        ((part.lineno, part.col_offset), (part.end_lineno, part.end_col_offset))  # type: ignore[attr-defined]
+        for part in parts
+        if part is not None
+    ]
 
 
 def sample(found: Iterable[Mutant], count: int, seed: int) -> list[Mutant]:
@@ -108,34 +148,36 @@ def sample(found: Iterable[Mutant], count: int, seed: int) -> list[Mutant]:
 
 
 def measured_lines(name: str) -> dict[Path, set[int]]:
-    """The lines of a paper's files that run while its quantities are measured on the committed runs."""
+    """The lines of a paper's files that run while the values of its quantities are found on the committed runs."""
     from suite.claims.judge import PROFILES
     from suite.papers.artifact import Evidence, Missing
     from suite.papers.catalogue import paper
     from suite.papers.evidence import committed
-    from suite.papers.panel import Panel
+    from suite.papers.panel import Panel, Quantity
     from suite.runs.archive import Layered
 
     lines: dict[Path, set[int]] = defaultdict(set)
     source, home = Layered(committed()), str(ROOT / "paper_figures" / name)
+    # Of a quantity that is found by way of others no note is made either.
+    Quantity.note = property(lambda self: "", lambda self, note: None)  # type: ignore[assignment, misc]
 
     def note(frame: FrameType, event: str, _: Any) -> Callable[..., Any] | None:
         if not frame.f_code.co_filename.startswith(home):
             return None
-        lines[Path(frame.f_code.co_filename)].add(frame.f_lineno)
+        if event == "line":  # a call is one at the line of ``def``, which ran when the module was imported
+            lines[Path(frame.f_code.co_filename)].add(frame.f_lineno)
         return note
 
     for artifact in paper(name).artifacts:
         for profile in PROFILES if isinstance(artifact, Panel) else ():
             frame = artifact.read(Evidence(source, artifact.runs(profile), profile))
             for quantity in {**artifact.quantities, **artifact.more(frame)}.values():
-                with suppress(Missing):
-                    part = quantity.needs(frame)
-                    sys.settrace(note)
-                    try:
-                        quantity.measured(part)
-                    finally:
-                        sys.settrace(None)
+                sys.settrace(note)
+                try:
+                    with suppress(Missing):
+                        quantity.of(frame)
+                finally:
+                    sys.settrace(None)
     return lines
 
 
@@ -176,7 +218,8 @@ def silent(tests: Sequence[str], *plugins: object) -> bool:
     """Whether tests pass, run in this process without a word."""
     for stream in (1, 2):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
-    return pytest.main(["-q", "-x", "-p", "no:cacheprovider", *tests], [*plugins]) == pytest.ExitCode.OK
+    given = ["-q", "-x", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning", *tests]
+    return pytest.main(given, [*plugins]) == pytest.ExitCode.OK
 
 
 def without_mutant(tests: Sequence[str], files: Container[str]) -> Lines | None:
@@ -278,8 +321,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"{', '.join(sorted(other))}: name papers ({', '.join(NEAREST)}), or give --tests for files")
     begun = time.monotonic()
     os.chdir(ROOT)
-    for name in LOADED:
+    for name in LOADED if chosen.tests else LOADED + HARNESS:
         importlib.import_module(name)
+    gc.freeze()  # a fork need not look through what is loaded, again and again, for what it could free
     if chosen.tests:
         targets = of_modules(chosen.of, chosen.tests, chosen.count)
     else:

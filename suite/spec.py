@@ -23,37 +23,32 @@ class SpecError(ValueError):
     """A specification that cannot be run as written."""
 
 
+_LEAVES = frozenset({str, int, bool, type(None)})  # types of values that are as frozen as they can be
+
+
 def freeze(value: Any, where: str = "settings") -> Any:
     """The same plain value, immutable: mappings become read-only, sequences become tuples.
 
     Raises SpecError for anything that JSON cannot hold exactly (NaN, infinities, objects), saying where it is.
     """
-    kind = type(value)
-    if kind is str or kind is int or kind is bool or value is None:
+    if type(value) in _LEAVES or (isinstance(value, float) and math.isfinite(value)):
         return value
-    if isinstance(value, float) and math.isfinite(value):
-        return value
-    # Thousands of specifications are made before anything runs, so a place is only named once it is wanted.
-    if kind is dict or isinstance(value, Mapping):
+    # Thousands of specifications are made before anything runs, so the places of leaves are not named.
+    if isinstance(value, Mapping):
         frozen = {}
         for key in sorted(value, key=str):
             if not isinstance(key, str):
                 raise SpecError(f"{where}: keys must be strings, not {key!r}")
-            frozen[key] = _freeze_part(value[key], where, key)
+            part = value[key]
+            frozen[key] = part if type(part) in _LEAVES else freeze(part, f"{where}.{key}")
         return MappingProxyType(frozen)
     if isinstance(value, list | tuple):
-        return tuple([_freeze_part(item, where, i) for i, item in enumerate(value)])
+        return tuple(
+            [part if type(part) in _LEAVES else freeze(part, f"{where}[{i}]") for i, part in enumerate(value)]
+        )
     if isinstance(value, int | str):
         return value
     raise SpecError(f"{where}: {value!r} is not a plain finite value; use numbers, strings, lists, mappings")
-
-
-def _freeze_part(value: Any, where: str, part: int | str) -> Any:
-    """A leaf as it is; anything else frozen, its place extended by ``part``."""
-    kind = type(value)
-    if kind is str or kind is int or kind is bool or value is None:
-        return value
-    return freeze(value, f"{where}.{part}" if isinstance(part, str) else f"{where}[{part}]")
 
 
 def thaw(value: Any) -> Any:

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from suite.claims.board import corrected_verdicts, p_value, widened
+from suite.claims.board import at_level, corrected_verdicts, p_value, widened
 from suite.claims.estimate import Estimate
-from suite.claims.judge import Claim, Verdict
+from suite.claims.judge import Claim, Verdict, judge
 from suite.papers.catalogue import paper
 from suite.papers.evidence import committed
 from suite.papers.measurement import judge_artifacts
@@ -38,6 +38,32 @@ def test_the_p_value_is_that_of_student_s_t():
     assert widened(verdict("a", 0.5, "ab").measured, 0.01).low[0] == pytest.approx(
         1 - 0.5 * stats.t.ppf(0.995, 9) / stats.t.ppf(0.975, 9)
     )
+
+
+SEVERAL = Estimate((1.0, 2.0, 3.0), (0.9, 1.7, 3.0), (1.1, 2.4, 3.0), 5)  # the last has no error
+
+
+@pytest.mark.parametrize(
+    ("word", "rule", "keys"),
+    [
+        ("reproduced", "within", {"printed": (1.1, 2.0, 3.0), "tolerance": (0.25, 0.9, 0.0)}),
+        ("reproduced", "bound", {"printed": (0.5, 3.5), "side": "range"}),
+        ("reproduced", "bound", {"printed": (3.0,), "side": "upper"}),
+        ("reproduced", "holds", {"printed": (0.8,)}),
+        ("no visible difference", "bound", {"printed": (0.0,), "side": "below", "margin": 3.5}),
+        ("not reproduced", "within", {"printed": (1.25, 3.0, 3.0), "tolerance": (0.1,)}),
+        ("not reproduced", "bound", {"printed": (2.5,), "side": "above"}),
+        ("not reproduced", "order", {"order": ("a", "b", "c", "d"), "tolerance": (1.2,)}),
+    ],
+)
+def test_the_p_value_is_the_level_at_which_the_verdict_turns(word, rule, keys):
+    claim = Claim("toy/fig1/a", "so", "1", rule, "smoke", "gpu", "so", **keys)
+    found = replace(judge(claim, SEVERAL, "smoke"), rests_on="whole")
+    assert found.verdict == word
+    turns = p_value(found)
+    assert 1e-6 < turns < 0.05
+    assert at_level(found, turns * (1 + 1e-6)) == word
+    assert at_level(found, turns * (1 - 1e-6)) != word
 
 
 def test_a_narrow_verdict_falls_beside_others_on_its_runs_and_a_clear_one_stands():

@@ -6,7 +6,7 @@ from statistics import fmean
 from typing import Any
 
 from paper_figures.crossbow import plots, readings, settings
-from suite.claims.intervals import Interval
+from suite.claims.intervals import Interval, over_ends
 from suite.lazy import Figure, np, pd
 from suite.papers.artifact import Groups, Missing
 from suite.papers.panel import Frame, Panel, Quantity
@@ -239,7 +239,7 @@ def exponents(frame: Frame) -> list[Interval]:
     found = []
     for rows, axis in ((one, "batch"), (smallest, "learners")):
         slope = float(np.polyfit(np.log(rows[axis]), np.log(rows["bytes"]), 1)[0])
-        found.append(Interval(slope, slope - 0.05, slope + 0.05, 1))
+        found.append(over_ends(slope, (slope - 0.05, slope + 0.05)))
     return found
 
 

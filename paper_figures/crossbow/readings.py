@@ -126,7 +126,7 @@ def spread(values: Iterable[float]) -> Interval:
     """A quantity with its Student interval over seeds. One seed, or one that never arrived, leaves it open."""
     every = list(values)
     arrived = [value for value in every if math.isfinite(value)]
-    if len(arrived) == len(every):
+    if all(map(math.isfinite, every)):
         return mean_interval(every)
     middle = sum(arrived) / len(arrived) if arrived else math.inf
     return Interval(middle, -math.inf, math.inf, len(every))

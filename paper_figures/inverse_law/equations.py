@@ -24,7 +24,7 @@ from paper_figures.inverse_law.law import (
 )
 from paper_figures.inverse_law.settings import BY_NAME, LOOP, Row, law_runs, loop_runs
 from suite.batch_size.chosen import Knee, fit_knee
-from suite.claims.intervals import Interval, log_interval, log_slope, mean_interval
+from suite.claims.intervals import Interval, log_interval, log_slope, mean_interval, over_ends
 from suite.lazy import Figure, np, pd, sns
 from suite.papers.artifact import Groups, Missing
 from suite.papers.catalogue import printed
@@ -151,7 +151,7 @@ def growth(frame: Frame) -> Interval:
     many = [2**k for k in range(1, 9)]
     times = [[allreduce_seconds(learners, latency) for learners in many] for latency in LATENCIES]
     slopes = [float(np.polyfit(np.log(many), np.log(seconds), 1)[0]) for seconds in times]
-    return Interval(slopes[1], min(slopes), max(slopes), 1)
+    return over_ends(slopes[1], slopes)
 
 
 def allreduce_seconds(learners: int, latency: float = 0.0) -> float:

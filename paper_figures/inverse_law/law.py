@@ -61,7 +61,7 @@ def _joint_exponent(curves: tuple[tuple[tuple[Updates, ...], ...], ...]) -> Inte
     """Several claims and drawings ask for the same curves, and each answer is as many fits as there are seeds."""
     families = [[_family(counted) for counted in curve] for curve in curves]
     points = [len(family.batch) for curve in families for family in curve]
-    if not families or not all(families) or min(points) < LEAST_POINTS:
+    if not all(families) or min(points, default=0) < LEAST_POINTS:
         raise FitError(f"a free exponent needs {LEAST_POINTS} batch sizes of every curve; run more of them")
     seeds = [curve[0].logs.shape[1] for curve in families]
     whole, misfit = _fitted(families, None)
@@ -155,7 +155,7 @@ def _least_squares(curves: Sequence[Sequence[Family]], starts: Sequence[float], 
         theta = [math.log(p)]
         for family, mean, floor in zip(families, means, floors, strict=True):
             first = int(family.batch.argmin())
-            rise = max(math.exp(mean[first] - floor) - 0.9, 0.05)
+            rise = math.exp(mean[first] - floor) - 0.9
             theta += [0.9, math.log(rise * family.batch[first] ** p)]
         return theta
 

@@ -127,7 +127,7 @@ def timed(case: Case, frame: Frame, fewest: int = 1) -> pd.DataFrame:
         group = frame[f"b{batch}"]
         lost = [frame.stored[run].status == "diverged" for run in group["run"]]
         name = f"b{batch} {gpus}GPU" + (f", {sum(lost)} of {len(lost)} diverged" if any(lost) else "")
-        unit = time_per_update(case.full, batch, gpus, synchronisation(case, group["parameters"].iloc[0]))
+        unit = time_per_update(case.full, batch, gpus, synchronisation(case, *set(group["parameters"])))
         tests = frame.table("evaluations", f"b{batch}")
         rows = tests[tests["update"] > 0]
         columns = {"time": rows["update"] * unit, "accuracy": 1 - rows["test_error"], "seed": rows["seed"]}

@@ -21,7 +21,7 @@ from itertools import pairwise
 from typing import Any
 
 from paper_figures.matex_agd.settings import EFFECTIVE_BATCH
-from suite.claims.intervals import Interval, least, log_interval, mean_interval
+from suite.claims.intervals import Interval, least, log_interval, mean_interval, most, over_ends
 from suite.communication.link import PAYLOAD
 from suite.cost_models.machines import DGX1, SANDY_BRIDGE, LayerCost, Machine, Setting, exchange, network
 from suite.cost_models.overlap import AllReduce, LayerTimes, NetworkTimes, delayed, rates
@@ -55,6 +55,11 @@ def settings_of(machine: Machine) -> tuple[Setting, ...]:
     return machine.centre(), *machine.corners()
 
 
+def of_settings(values: Sequence[float]) -> Interval:
+    """What is modelled at the centre of a machine's ranges, with its extremes over the corners."""
+    return over_ends(values[0], values)
+
+
 def relative(frame: Frame, letter: str) -> dict[int, list[dict[str, float]]]:
     """By number of devices: rates relative to no communication, at each of the machine's settings."""
     return _relative(letter, layer_costs(frame, CASES[letter][0]))
@@ -80,8 +85,8 @@ def speedup(frame: Frame) -> Interval:
     found = []
     for letters in ("ac", "bd"):  # of one machine: its settings are common
         rows = [best_delayed(frame, letter, devices, "SGD") for letter in letters for devices in SHARED]
-        found.append(np.max(rows, axis=0))  # [settings]
-    return Interval(max(r[0] for r in found), max(r.min() for r in found), max(r.max() for r in found), 1)
+        found.append(of_settings(np.max(rows, axis=0)))
+    return most(found)
 
 
 def efficiency(frame: Frame) -> Interval:
@@ -92,8 +97,7 @@ def efficiency(frame: Frame) -> Interval:
         seconds = lambda share, layers=layers, batch=batch: network(layers, batch / share[1], share[0]).compute
         ideal = np.array([seconds((s, 1)) / (devices * seconds((s, devices))) for s in settings_of(machine)])
         found.append(100 * ideal * best_delayed(frame, letter, devices, "no comm"))
-    top = np.max(found, axis=0)  # [settings]
-    return Interval(top[0], top.min(), top.max(), 1)
+    return of_settings(np.max(found, axis=0))
 
 
 def strong_scaling(frame: Frame) -> Interval:
@@ -103,7 +107,7 @@ def strong_scaling(frame: Frame) -> Interval:
         nodes = (1, 2, 4, 8, 16, 32)
         seconds = [delayed(network(layers, 32 / n, setting), exchange(setting, n), 3) for n in nodes]
         gains.append(min(before / after for before, after in pairwise(seconds)))
-    return Interval(gains[0], min(gains), max(gains), 1)
+    return of_settings(gains)
 
 
 SPEEDS = (2e8, 6e8, 4e9)  # bits per second: communication-bound, balanced, compute-bound
@@ -213,7 +217,7 @@ def over_all(frame: Frame, letter: str) -> Interval:
 def highest(frame: Frame, letter: str) -> Interval:
     """The largest rate over no communication of any method anywhere."""
     seen = [ratio(table, method) for table in timed(frame, letter).values() for method in PAPERS]
-    return Interval(max(i.mean for i in seen), max(i.low for i in seen), max(i.high for i in seen), seen[0].n)
+    return most(seen)
 
 
 def same_trend(frame: Frame) -> float:

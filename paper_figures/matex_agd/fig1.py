@@ -30,7 +30,7 @@ from paper_figures.matex_agd.exchanges import (
 )
 from paper_figures.matex_agd.settings import COMPUTE, EFFECTIVE_BATCH, whole_training
 from paper_figures.matex_agd.table1 import accuracies
-from suite.claims.intervals import Interval, log_interval, mean_interval
+from suite.claims.intervals import Interval, at_least, log_interval, mean_interval
 from suite.lazy import Figure, pd
 from suite.papers.artifact import Groups, Missing
 from suite.papers.catalogue import printed_value
@@ -164,7 +164,7 @@ def furthest(frame: Frame) -> Interval:
 def converged(frame: Frame) -> float:
     """Share of delayed runs that reach what their network should."""
     enough = WHOLE[frame.profile][2]
-    reached = [best >= enough for row in TRAINED[1:] for best in whole(frame, row).max(axis=1)]
+    reached = [at_least(best, enough) for row in TRAINED[1:] for best in whole(frame, row).max(axis=1)]
     return sum(reached) / len(reached)
 
 

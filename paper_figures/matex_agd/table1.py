@@ -85,8 +85,9 @@ def level(frame: Frame, row: str, place: int) -> Interval:
     seen = accuracies(frame, row)[place].tolist()
     if len(seen) > 1:
         return mean_interval(seen)
-    half = seen[0] * spread_of_one_seed(frame)[place]
-    return Interval(seen[0], seen[0] - half, seen[0] + half, 1)
+    (value,) = seen
+    half = value * spread_of_one_seed(frame)[place]
+    return Interval(value, value - half, value + half, 1)
 
 
 def nearest(frame: Frame, worse: str, better: str) -> Interval:
@@ -95,9 +96,9 @@ def nearest(frame: Frame, worse: str, better: str) -> Interval:
     above = high - low
     if len(above) > 1:
         return least([mean_interval(above[place].tolist()) for place in above])
-    middle = above.iloc[0]
-    width = spread_of_one_seed(frame) * np.hypot(low.iloc[0], high.iloc[0])
-    return Interval(middle.min(), (middle - width).min(), (middle + width).min(), 1)
+    width = np.hypot(low, high) * spread_of_one_seed(frame)  # one seed [1, checkpoints]
+    value, low, high = (float(each.min(axis=None)) for each in (above, above - width, above + width))
+    return Interval(value, low, high, 1)
 
 
 def steps(frame: Frame, rows: tuple[str, ...]) -> list[Interval]:

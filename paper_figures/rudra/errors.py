@@ -112,9 +112,9 @@ def contrasts(*several: Mapping[str, float]) -> Quantity:
     return Quantity(value, groups, FIRST, tuple(OWN), note)
 
 
-def mean(*which: Which) -> Quantity:
-    """The final error in %, or the mean over several configurations."""
-    return contrasts({named(each): 1 / len(which) for each in which})
+def mean(which: Which) -> Quantity:
+    """The final error in %, the mean over its seeds."""
+    return contrasts({named(which): 1.0})
 
 
 def steps(*which: Which | list[Configuration]) -> Quantity:

@@ -8,7 +8,7 @@ from typing import Any
 
 from paper_figures.rudra.plans import CALIBRATED, TABLE2, TABLE3, cifar_times, imagenet_times, printed_seconds
 from paper_figures.rudra.settings import Configuration
-from suite.claims.intervals import Interval
+from suite.claims.intervals import Interval, over_ends
 from suite.lazy import np
 from suite.papers.artifact import Groups
 from suite.papers.panel import Frame, Quantity
@@ -45,7 +45,7 @@ def left_out(frame: Frame) -> dict[tuple[Any, ...], Interval]:
     Empty where that was not computed.
     """
     return {
-        tuple(row): Interval(times[0], min(times), max(times), 1)
+        tuple(row): over_ends(times[0], times)
         for run in frame["left out"].to_dict("records")
         for row, times in zip(run["rows"], run["predicted"], strict=True)
     }

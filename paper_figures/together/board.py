@@ -22,8 +22,8 @@ from typing import NamedTuple
 from paper_figures.together.methods import Method, Trial, methods, study, trials
 from paper_figures.together.seconds import LINKS, MIDDLE, TIMES, Costs
 from paper_figures.together.tasks import CIFAR10, DIGITS, MNIST, Task
-from suite.claims.intervals import Interval, holm, mean_interval, quantile
-from suite.lazy import Axes, Figure, pd, scipy
+from suite.claims.intervals import Interval, holm, mean_interval, quantile, tail
+from suite.lazy import Axes, Figure, pd
 from suite.papers.artifact import Groups, Missing
 from suite.papers.panel import Frame, Panel, Quantity
 from suite.report.style import INK, MARKERS, PALETTE, plain_numbers
@@ -161,8 +161,7 @@ def p_value(found: Interval) -> float:
     half = (found.high - found.low) / 2
     if not half:
         return float(not found.mean)
-    freedom = found.n - 1
-    return float(2 * scipy.special.stdtr(freedom, -abs(found.mean) / half * quantile(freedom, 0.05)))
+    return tail(found.n - 1, abs(found.mean) / half * quantile(found.n - 1, 0.05))
 
 
 def quantities(artifact: str, frame: Frame) -> dict[str, Quantity]:

@@ -13,14 +13,13 @@ size, which is *inconclusive* or *no visible difference*.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from suite.claims.estimate import EXACT, GRADES, MODELLED, REDUCED, STAND_IN, WHOLE, Estimate
-from suite.claims.intervals import LEVEL, holm, quantile
-from suite.claims.judge import OURS, RULES, VERDICTS, Verdict, judge
+from suite.claims.intervals import LEVEL, holm, quantile, tail
+from suite.claims.judge import OURS, VERDICTS, Verdict, accepted, growth, inside, judge, unseen
 
 EMPIRICAL, PROPERTIES = GRADES[:4], GRADES[4:]
 CONFIDENCE = 0.95  # of the intervals that are judged
@@ -97,7 +96,7 @@ def stand_in(verdict: Verdict) -> str:
         return ""
     if claim.rule not in RELATIONS or not ours.decidable or not claim.expects(len(ours.values)):
         return "number"
-    return STAND_INS[RULES[claim.rule](claim, ours)]
+    return STAND_INS[inside(ours, accepted(claim, len(ours.values)))]
 
 
 def board(verdicts: Iterable[Verdict]) -> Board:
@@ -204,7 +203,6 @@ def _told(counts: Counter[str], order: Iterable[str]) -> str:
 
 
 APPLIED = ("reproduced", "not reproduced", "inconclusive", "no visible difference")  # verdicts of a rule
-SMALLEST = 1e-12  # level below which no p value is looked for
 
 
 def widened(ours: Estimate, level: float) -> Estimate:
@@ -226,13 +224,13 @@ def at_level(verdict: Verdict, level: float) -> str:
 
 def p_value(verdict: Verdict) -> float:
     """The smallest level at which a verdict stands, 1 where none was decided."""
+    claim, ours = verdict.claim, verdict.measured
+    assert ours is not None
     if verdict.verdict == "inconclusive":
         return 1.0
-    low, high = math.log(SMALLEST), math.log(LEVEL)
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (low, middle) if at_level(verdict, math.exp(middle)) == verdict.verdict else (middle, high)
-    return math.exp(high)
+    margin, count = claim.margin if verdict.verdict == "no visible difference" else None, len(ours.values)
+    region = unseen(margin, count) if margin else accepted(claim, count)
+    return min(tail(ours.n - 1, growth(ours, region) * quantile(ours.n - 1, LEVEL)), LEVEL)
 
 
 def families(found: Sequence[Verdict]) -> list[list[Verdict]]:

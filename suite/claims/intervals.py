@@ -41,6 +41,16 @@ def least(seen: Sequence[Interval]) -> Interval:
     return Interval(min(i.mean for i in seen), min(i.low for i in seen), min(i.high for i in seen), seen[0].n)
 
 
+def most(seen: Sequence[Interval]) -> Interval:
+    """The same from the other side: below a bound where the highest is, above it as soon as one is."""
+    return Interval(max(i.mean for i in seen), max(i.low for i in seen), max(i.high for i in seen), seen[0].n)
+
+
+def over_ends(middle: float, values: Sequence[float]) -> Interval:
+    """A value with the least and the largest of several, which are ends of a range and no repetitions."""
+    return Interval(middle, min(values), max(values), 1)
+
+
 def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
     """Student t interval of the mean. One value gives an infinite interval: one run says nothing of spread."""
     n = len(values)
@@ -119,6 +129,11 @@ def quantile(freedom: float, level: float) -> float:
     Student's t with so many degrees of freedom, the normal distribution for none.
     """
     return float(scipy.special.stdtrit(freedom, 1 - level / 2) if freedom > 0 else scipy.special.ndtri(1 - level / 2))
+
+
+def tail(freedom: float, errors: float) -> float:
+    """The probability of an estimate further off than so many standard errors: the inverse of ``quantile``."""
+    return 2 * float(scipy.special.stdtr(freedom, -errors) if freedom > 0 else scipy.special.ndtr(-errors))
 
 
 def holm(p_values: Sequence[float], alarm: float) -> list[bool]:

@@ -47,7 +47,7 @@ from __future__ import annotations
 import builtins
 import math
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -68,6 +68,7 @@ NEEDS: Mapping[str, str] = {  # the least that decides a claim, in order
     "cluster": "several machines",
 }
 ON_A_CPU = ("nothing", "cpu-small", "cpu-large")  # needs that any machine meets, however long it takes
+RULES = ("within", "order", "bound", "holds")
 SIDES = ("lower", "above", "upper", "below", "range")
 VERDICTS = (
     "reproduced",
@@ -196,72 +197,55 @@ class Verdict:
         return self.exploratory or self
 
 
-def _all(decisions: Iterable[bool | None]) -> bool | None:
-    """Conjunction with an unknown: False beats None beats True."""
-    seen = list(decisions)
-    return False if False in seen else None if None in seen else True
+Region = list[tuple[float, float]]  # for each value, the least and the largest that a rule accepts
 
 
-def _inside(low: float, high: float, floor: float, ceiling: float) -> bool | None:
-    """Whether an interval lies within [floor, ceiling]; None when it straddles an end."""
-    if floor <= low and high <= ceiling:
-        return True
-    return False if high < floor or low > ceiling else None
-
-
-def _within(claim: Claim, ours: Estimate) -> bool | None:
-    return _all(
-        _inside(low, high, p - tol, p + tol)
-        for low, high, p, tol in zip(
-            ours.low, ours.high, claim.printed, claim.tolerances(len(claim.printed)), strict=True
-        )
-    )
-
-
-def _above(low: float, high: float, floor: float, strict: bool) -> bool | None:
-    if low > floor or (not strict and low == floor):
-        return True
-    return False if high < floor or (strict and high == floor) else None
-
-
-def _order(claim: Claim, ours: Estimate) -> bool | None:
-    return _all(
-        _above(low, high, tol, strict=True)
-        for low, high, tol in zip(ours.low, ours.high, claim.tolerances(len(ours.values)), strict=True)
-    )
-
-
-def _bound(claim: Claim, ours: Estimate) -> bool | None:
-    count = len(ours.values)
+def accepted(claim: Claim, count: int) -> Region:
+    """Where ``count`` values satisfy the claim's rule."""
+    above, below = (lambda end: math.nextafter(end, math.inf)), (lambda end: math.nextafter(end, -math.inf))
+    if claim.rule == "order":
+        return [(above(tolerance), math.inf) for tolerance in claim.tolerances(count)]
+    if claim.rule == "holds":
+        return [(claim.printed[0] if claim.printed else 1.0, math.inf)] * count
     if claim.side == "range":
         (floor, ceiling), widen = claim.printed, claim.tolerances(2)
-        ends = zip(ours.low, ours.high, strict=True)
-        return _all(_inside(low, high, floor - widen[0], ceiling + widen[1]) for low, high in ends)
-    tolerances = claim.tolerances(count)
+        return [(floor - widen[0], ceiling + widen[1])] * count
     printed = claim.printed * count if len(claim.printed) == 1 else claim.printed
-    strict = claim.side in ("above", "below")
-    bounds = zip(ours.low, ours.high, printed, tolerances, strict=True)
+    region = [(p - tol, p + tol) for p, tol in zip(printed, claim.tolerances(count), strict=True)]
     if claim.side in ("lower", "above"):
-        return _all(_above(low, high, p - tol, strict) for low, high, p, tol in bounds)
-    return _all(_above(-high, -low, -(p + tol), strict) for low, high, p, tol in bounds)
+        return [(floor if claim.side == "lower" else above(floor), math.inf) for floor, _ in region]
+    if claim.side in ("upper", "below"):
+        return [(-math.inf, ceiling if claim.side == "upper" else below(ceiling)) for _, ceiling in region]
+    return region
 
 
-def _holds(claim: Claim, ours: Estimate) -> bool | None:
-    needed = claim.printed[0] if claim.printed else 1.0
-    return _all(_above(low, high, needed, strict=False) for low, high in zip(ours.low, ours.high, strict=True))
+def unseen(margin: float, count: int) -> Region:
+    """Where each of ``count`` differences counts as none."""
+    return [(-margin, margin)] * count
 
 
-RULES: dict[str, Callable[[Claim, Estimate], bool | None]] = {
-    "within": _within,
-    "order": _order,
-    "bound": _bound,
-    "holds": _holds,
-}
+def inside(ours: Estimate, region: Region) -> bool | None:
+    """Whether all intervals lie in the region; False as soon as one lies outside, None where one straddles an end."""
+    placed = [(low, high, *ends) for (_, low, high), ends in zip(ours.spans, region, strict=True)]
+    if any(high < floor or low > ceiling for low, high, floor, ceiling in placed):
+        return False
+    return all(floor <= low and high <= ceiling for low, high, floor, ceiling in placed) or None
 
 
-def _unseen(margin: float, ours: Estimate) -> bool:
-    """Whether every interval lies where a difference counts as none."""
-    return all(-margin <= low and high <= margin for low, high in zip(ours.low, ours.high, strict=True))
+def growth(ours: Estimate, region: Region) -> float:
+    """The factor by which intervals grow until they straddle an end of the region in or outside which they lie."""
+    spans = [(*span, *ends) for span, ends in zip(ours.spans, region, strict=True)]
+    if inside(ours, region):
+        rooms = [(_fits(v - low, v - floor), _fits(high - v, ceiling - v)) for v, low, high, floor, ceiling in spans]
+        return min(map(min, rooms))
+    # one that lies outside decides
+    gaps = [(-_fits(high - v, v - floor), -_fits(v - low, ceiling - v)) for v, low, high, floor, ceiling in spans]
+    return max(map(max, gaps))
+
+
+def _fits(length: float, room: float) -> float:
+    """How many times a length fits into a room."""
+    return math.copysign(math.inf, room) if math.isinf(room) or not length else room / length
 
 
 def judge(claim: Claim, ours: Estimate, profile: str, rests_on: str = "") -> Verdict:
@@ -282,8 +266,9 @@ def judge(claim: Claim, ours: Estimate, profile: str, rests_on: str = "") -> Ver
         return Verdict(claim, "inconclusive", "what was measured is no number", ours, profile)
     if claim.undetermined:
         return Verdict(claim, "undetermined", claim.undetermined, ours, profile)
-    holds = RULES[claim.rule](claim, ours)
-    if not holds and claim.margin and _unseen(claim.margin, ours):
+    count = len(ours.values)
+    holds = inside(ours, accepted(claim, count))
+    if not holds and claim.margin and inside(ours, unseen(claim.margin, count)):
         why = f"the whole interval lies within {claim.margin:g} of no difference"
         return Verdict(claim, "no visible difference", why, ours, profile)
     if holds:

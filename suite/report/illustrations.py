@@ -50,7 +50,7 @@ Structure = dict[str, Any]
 def structure(figure: Figure) -> Structure:
     """What a figure consists of; the panels in the order in which they were added."""
     return {
-        "legends": [_labels(legend) for legend in figure.findobj(Legend) if _of_figure(legend)],
+        "legends": [_labels(legend) for part in (figure, *figure.subfigs) for legend in part.legends],
         "texts": [text.get_text() for text in figure.texts],
         "panels": [panel(axes) for axes in figure.axes],
     }
@@ -70,10 +70,6 @@ def marks(figure: Figure) -> list[str]:
 
 def _colours(found: Any) -> str:
     return " ".join(dict.fromkeys(to_hex(colour, keep_alpha=True) for colour in found))
-
-
-def _of_figure(legend: Legend) -> bool:
-    return legend.axes is None and not hasattr(legend.parent, "get_xlabel")
 
 
 def _labels(legend: Legend | None) -> list[str]:

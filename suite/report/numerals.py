@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from suite.claims.estimate import Estimate, exact
 from suite.claims.intervals import percent_saved
-from suite.claims.judge import RULES, Claim
+from suite.claims.judge import Claim, accepted, inside
 
 GROUPED_FROM = 10_000  # 10,000 and more get thousands separators; 2016 stays 2016
 DIGITS = 3  # significant ones of a value of ours without an interval
@@ -157,10 +157,10 @@ def digits_of(measured: Estimate, claim: Claim) -> int:
     exactly = measured.finite and measured.values == measured.low == measured.high
     if not exactly or not claim.expects(len(measured.values)):
         return fewest
-    decide = RULES[claim.rule]
+    region = accepted(claim, len(measured.values))
     for digits in range(fewest, MOST_DIGITS):
         shown = exact([rounded(value, digits) for value in measured.values])
-        if decide(claim, shown) == decide(claim, measured):
+        if inside(shown, region) == inside(measured, region):
             return digits
     return MOST_DIGITS
 

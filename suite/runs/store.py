@@ -133,10 +133,13 @@ def seal(files: Mapping[str, bytes]) -> bytes:
     return json.dumps({"schema": SCHEMA, "files": {n: digest(files[n]) for n in sorted(files)}}, indent=1).encode()
 
 
+_SEPARATORS = frozenset("/\\:")
+
+
 def plain_name(name: str) -> bool:
     """Whether a file name is a single visible name that leads nowhere else and fits every file system."""
     fits = name.isprintable() and 0 < len(name.encode(errors="replace")) <= LONGEST_NAME
-    return fits and not name.startswith(".") and not any(c in name for c in "/\\:")
+    return fits and not name.startswith(".") and _SEPARATORS.isdisjoint(name)
 
 
 def verified(run_id: str, files: Mapping[str, bytes]) -> Run:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
-from fabricated_frames import frame_of
+from fabricated_frames import frame_of, student
 
 from paper_figures.crossbow.engine import ENGINE, PANEL
 from suite.claims.judge import judge
@@ -56,10 +57,19 @@ def test_both_verdicts_follow_from_seconds(name, otherwise):
 
 
 def test_ratios_are_paired_by_repeat():
-    quantity = PANEL.quantities["first-come-faster"]
-    ((value, low, high),) = quantity.of(frame()).spans
-    assert value == pytest.approx(math.log(1.2), abs=5e-3)
-    assert high - low < 1e-2, "repeats differ by a factor of 25, and each ratio by thousandths"
+    """Repeats differ by a factor of 25, and each ratio by thousandths."""
+    seconds = frame().table("seconds", "engine").set_index("side")["seconds"]
+    log = lambda side: np.log(seconds[side].to_numpy())  # [repeats]
+    for name, rule, kinds in (
+        ("first-come-faster", "round robin", ["varied"]),
+        ("overlap-faster", "barrier", ["alike", "varied"]),
+        ("first-come-faster-asleep", "round robin", ["varied"]),
+        ("overlap-faster-asleep", "barrier", ["varied"]),
+    ):
+        wanted = [student(log(f"{rule}, {kind}") - log(f"first come, {kind}")) for kind in kinds]
+        assert PANEL.quantities[name].of(frame()).spans == tuple(map(pytest.approx, wanted))
+    over_best = np.exp(student(math.log(2 / 3) + log("3 learners") - log("2 learners")))
+    assert PANEL.quantities["tuned-near-best"].of(frame()).spans == (pytest.approx(tuple(over_best)),)
 
 
 def test_one_number_of_learners_is_described_as_a_schedule_of_them_is():

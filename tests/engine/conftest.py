@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from suite.training import machine_code
 from suite.training.gradients import native
 
 
+def forget() -> None:
+    for memory in (machine_code.compiler, native.toolchain, native.library):
+        memory.cache_clear()
+
+
 @pytest.fixture
-def fresh(monkeypatch, tmp_path):
+def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     """Nothing found before and nothing built before."""
     monkeypatch.delenv("SGD_SUITE_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    for memory in (machine_code.compiler, native.toolchain, native.library):
-        memory.cache_clear()
+    forget()
     yield tmp_path / "cache" / "sgd-scaling-suite" / "native"
-    for memory in (machine_code.compiler, native.toolchain, native.library):
-        memory.cache_clear()
+    forget()
+
+
+@pytest.fixture
+def hastily(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Builds of other flags, compiled in half the time: formulas are the same ones whatever is made of them."""
+    monkeypatch.setattr(native, "SOURCE", replace(native.SOURCE, flags=(*native.SOURCE.flags, "-O1")))
+    forget()
+    yield
+    forget()

@@ -51,6 +51,7 @@ def of(network: Chain, dtype: torch.dtype = torch.float64, channels_last: bool =
 
 
 @pytest.mark.compiler
+@pytest.mark.usefixtures("hastily")
 @pytest.mark.parametrize("examples", [1, 5, 13])
 @pytest.mark.parametrize("name", ["digits_lenet", "caffe_cifar_full", "rounded badly"])
 def test_a_native_gradient_is_autograds(name, examples):
@@ -71,6 +72,7 @@ def torch_threads():
 
 
 @pytest.mark.compiler
+@pytest.mark.usefixtures("hastily")
 @pytest.mark.parametrize("name", ["digits_lenet", "caffe_cifar_full", "rounded badly", "dropout"])
 def test_threads_share_a_batch_and_round_no_worse(name, torch_threads):
     """Shares of unequal size; a batch with fewer than two examples a thread is taken by fewer threads."""
@@ -92,6 +94,7 @@ def test_threads_share_a_batch_and_round_no_worse(name, torch_threads):
 
 
 @pytest.mark.compiler
+@pytest.mark.usefixtures("hastily")
 @pytest.mark.parametrize("name", ["digits_lenet", "caffe_cifar_full", "rounded badly", "dropout"])
 def test_a_native_test_gives_the_loss_of_each_example_without_dropout(name, torch_threads):
     made = {"rounded badly": lambda: of(rounded_badly()), "dropout": dropping_out}
@@ -134,6 +137,7 @@ def dropping_out() -> Classification:
 
 
 @pytest.mark.compiler
+@pytest.mark.usefixtures("hastily")
 @pytest.mark.parametrize("training", [True, False])
 def test_native_dropout_draws_what_autograds_would(training):
     """Two batches of unequal length in one call: the masks of the second follow those of the first."""

@@ -12,6 +12,7 @@ import matplotlib.figure
 import numpy as np
 import pytest
 from fabricated_frames import frame_of, measured, verdict
+from scipy import stats
 
 from paper_figures.inverse_law import collapse
 from paper_figures.inverse_law.collapse import PANEL, Point, share_foretold
@@ -120,6 +121,73 @@ def test_a_network_that_lacks_a_run_is_not_measured(foretold: Frame) -> None:
     assert measured("inverse_law/collapse/far-mnist_small", lacking).n == 5
     table = collapse.table(lacking)
     assert table[(table["network"] == "mnist_medium") & (table["rate"] == 0.02) & (table["batch"] == 1)].empty
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=lambda network: network.name)
+def test_quantities_of_a_network_by_hand(network: Any, later: Frame) -> None:
+    """A combination that arrived counts far from the pole or on the way to it, a decided one beyond as a share."""
+    far, joint, first, right = [], [], [], []
+    for each in collapse.points(later, network):
+        seen, foretold, at = each.updates.seen, each.foretold, (each.updates.batch, each.rate)
+        arrives = each.load < 0.8 and foretold.law.predict(*at) <= LIMIT
+        if each.load > 0.25 and not 0.8 <= each.load <= 1.1:
+            right.append([(n is not None) is arrives for n in seen])
+        if arrives and each.load < 0.7 and None not in seen:
+            off = [[math.log(n / law(*at)) for n in seen] for law in (foretold.law.predict, foretold.first_order)]
+            (far if each.load <= 0.25 else joint).append(off[0])
+            first += [] if each.load <= 0.25 else [off[1]]
+
+    def student(statistic: Callable[[Any], float]) -> Any:
+        """A statistic of values [points, seeds], with Student's interval on leaving out one seed at a time."""
+        n = len(network.seeds)
+        keep = [[k for k in range(n) if k != j] for j in range(n)]
+        parts, whole = [statistic(each) for each in keep], statistic(list(range(n)))
+        half = stats.t.ppf(0.975, n - 1) * math.sqrt((n - 1) / n * sum((p - sum(parts) / n) ** 2 for p in parts))
+        return whole, whole - half, whole + half
+
+    rms = lambda logs, keep: math.sqrt(np.mean(np.mean(np.array(logs)[:, keep], axis=1) ** 2))
+    share, low, high = student(lambda keep: float(np.array(right)[:, keep].mean()))
+    wanted = {
+        "rms": student(lambda keep: rms(joint, keep)),
+        "beyond-first-order": student(lambda keep: rms(first, keep) - rms(joint, keep)),
+        "arrivals": (share, max(low, 0.0), min(high, 1.0)),
+    }
+    for name, span in wanted.items():
+        found = measured(f"inverse_law/collapse/{name}-{network.name}", later)
+        assert (found.spans, found.n) == ((pytest.approx(span),), len(network.seeds))
+    found = measured(f"inverse_law/collapse/far-{network.name}", later)
+    assert found.values == (pytest.approx(math.expm1(max(abs(sum(off) / len(off)) for off in far))),)
+
+
+@pytest.fixture(scope="module")
+def later() -> Frame:
+    """A way that is longer than foretold; one seed of a network never arrives where it should."""
+    frame = world(changed(way=1.05))
+    for network in NETWORKS:
+        arrive = [each for near in collapse.far_and_near(frame, network) for each in near[:1]]
+        for each in arrive:
+            crossed = frame.rows[frame.groups[network.group(each.rate, each.updates.batch)][0]]["crossed_training"]
+            crossed[:] = [-1] * len(crossed)
+    return frame
+
+
+def test_misfits_have_the_spread_of_their_points() -> None:
+    """Variances 0.01 and 0.0025 of three seeds' misfits, 0.00625 on the mean: the second's own is too small."""
+    late = lambda load, off: point(load, tuple(300 * math.exp(each) for each in off))
+    points = [late(0.1, (0.1, 0.2, 0.3)), late(0.2, (-0.1, -0.05, -0.15))]
+    law = [p.foretold.law.predict(8, p.rate) for p in points]
+    found = collapse._misfits(points)
+    assert found.misfit == pytest.approx([0.2 + math.log(300 / law[0]), -0.1 + math.log(300 / law[1])])
+    assert found.error == pytest.approx([math.sqrt(0.01 / 3), math.sqrt(0.00625 / 3)])
+    assert (found.degrees, found.seeds) == (4, 3)
+    with pytest.raises(Missing, match="second seed"):
+        collapse._misfits([point(0.1, (300.0,))])
+
+
+def test_a_combination_beyond_the_limit_is_not_foretold_to_arrive() -> None:
+    """However far from the pole, a rate so small takes too many updates."""
+    assert [point(load, (300.0,)).arrives for load in (1e-4, 0.1, 0.79, 0.81)] == [False, True, True, False]
+    assert [point(load, (300.0,)).decided for load in (0.79, 0.81, 1.09, 1.11)] == [True, False, False, True]
 
 
 def point(load, seen, network="mnist_medium", loss=0.2878):

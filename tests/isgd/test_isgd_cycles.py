@@ -78,9 +78,10 @@ def test_the_fastest_two_stay_trained_but_for_their_spikes() -> None:
     assert verdict("isgd/fig1a/stay-trained", cycles(losses)) == "not reproduced"
 
 
-def test_late_variation_is_that_of_the_steadier_batch() -> None:
+@pytest.mark.parametrize("steps", [STEPS, [*STEPS[:8], *STEPS[:7:-1]]], ids=["8 first", "9 first"])
+def test_late_variation_is_that_of_the_steadier_batch(steps: Sequence[int]) -> None:
     """From epoch 1120 on 0.004 +- 0.002 and +- 0.003; a spike after 200 epochs does not count."""
-    losses, sign = stepped(STEPS), np.where(EPOCHS % 2, 1, -1)
+    losses, sign = stepped(steps), np.where(EPOCHS % 2, 1, -1)
     for batch, apart in ((8, 0.002), (9, 0.003)):
         losses[1120:, batch] = (0.004 + apart * sign)[1120:]
         losses[1320:, batch] += 5
@@ -103,6 +104,16 @@ def test_speeds_are_told_apart_while_losses_fall() -> None:
         measured("isgd/fig1a/epoch400-b4", cycles(losses[:409]))
     with pytest.raises(Missing, match="1000 epochs"):
         measured("isgd/fig1a/all-done", cycles(losses[:999]))
+
+
+@pytest.mark.parametrize(("half", "around"), [(4, slice(0, 14)), (999, slice(90, 100))])
+def test_speeds_of_losses_that_fall_at_once_or_never_are_those_of_what_is_there(half: int, around: slice) -> None:
+    """Of a hundred epochs, of which each has a spread of its own."""
+    shares = 1 + np.linspace(-1, 1, 10) * np.linspace(0.1, 0.6, 100)[:, None]
+    losses = np.where(np.arange(100) < half, 1.0, 0.4)[:, None] * shares
+    seen = losses[around].mean(0)
+    wanted = (seen.max() - seen.min()) / seen.mean()
+    assert measured("isgd/fig1b/independent-speeds", cycles(losses)).values == (pytest.approx(wanted),)
 
 
 def test_correlation_is_of_changes_from_epoch_to_epoch() -> None:

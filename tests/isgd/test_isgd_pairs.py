@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from fabricated_frames import frame_of, measured, student, verdict
 
-from paper_figures.isgd import fig5, settings, zeta
+from paper_figures.isgd import fig5, fig6, settings, zeta
 from paper_figures.isgd.zeta import GRID, Treatment
 from suite.papers.artifact import Missing
 from suite.papers.catalogue import paper
@@ -227,12 +227,15 @@ def test_a_seed_that_does_not_get_there_leaves_the_ratio_open() -> None:
 def test_a_large_batch_can_be_slower_and_faster(updates: list[int], word: str) -> None:
     frame = batches("a", {64: [1] * 3, 1000: [20] * 3, 2000: [22, 20, 21], 3000: updates})
     assert verdict("isgd/fig6a/extreme-batch-slower", frame) == word
+    assert (measured("isgd/fig6a/extreme-batch-slower", frame).values[0] < 0) is (word != "reproduced")
     frame = batches("b", {100: [1] * 3, 200: [1] * 3, 500: [20] * 3, 2000: [22, 20, 21], 10000: updates})
     assert verdict("isgd/fig6b/extreme-batch-slower", frame) == word
 
 
 def test_four_cards_take_longer_than_one_for_a_batch_of_256() -> None:
     """600 images fill four cards, which then exchange for 500 x 0.45 / 0.55 images more; one card takes 4 x 256."""
+    assert fig6.C.several == [256, 1000, 1536, 3400]
+    assert measured("isgd/fig6b/configs", frame_of({"parts": [{"covered": [50, 40, 30]}]})).values == (50, 40, 30)
     found = measured("isgd/fig6c/small-batch-multi-gpu", frame_of({"parts": [None]}))
     assert (found.values, found.proxy) == ((pytest.approx(math.log((600 + 500 * 45 / 55) / 1024)),), True)
 

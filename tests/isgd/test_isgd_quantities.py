@@ -24,7 +24,8 @@ def test_pairs_so_far_are_those_of_which_both_runs_are_stored() -> None:
         return {"tables": {"evaluations": {"update": range(len(error)), "test_error": error}}}
 
     frame = frame_of({"sgd": [run(74, 72), run(76, 75), run(99, 99)], "isgd": [run(75, 73), run(77, 74)]})
-    assert measured("isgd/fig5b/so-far", frame).values == pytest.approx((2, 1, 75, 73.5, 0.5))
+    means = [student(each) for each in ([74, 76], [72, 75], [1, 0])]
+    assert measured("isgd/fig5b/so-far", frame).spans == ((2,) * 3, (1,) * 3, *map(pytest.approx, means))
 
 
 def test_the_end_of_caffes_schedule_decides() -> None:
@@ -60,18 +61,22 @@ def test_the_mean_falls_in_both_halves_of_every_run() -> None:
     assert list(fig2.updates(frame, frame.ids[0])["epoch"]) == pytest.approx([k / 500 for k in range(6)])
     found = measured("isgd/fig2/decline", frame)
     assert (found.values, found.proxy) == ((2.0, 1.0), True)
+    chased = run(10, 8, 7, 5)
+    chased["tables"]["updates"]["chasing"] = [0, 0, 1, 1, 0, 1]
+    begun = fig2.updates(frame_of({"isgd": [chased]}), "isgd seed 0")["accelerated"]
+    assert begun.tolist() == [False, True, False, False, True, False]
     assert verdict("isgd/fig2/decline", frame_of({"isgd": [run(10, 8, 7, 5)]})) == "reproduced"
     assert verdict("isgd/fig2/decline", frame_of({"isgd": [run(10, 8, 7, 7.5)]})) == "not reproduced"
 
 
 def traced(*chases: Sequence[float]) -> dict[str, Any]:
-    """Before each chase an iteration; a chase is its losses, the limit is one."""
+    """Before each chase an iteration; a chase is its losses, the limit is one and at later steps of it nought."""
     rows = []
     for iteration, losses in enumerate(chases):
-        rows.append((iteration, False, 2.0))
-        rows += [(iteration, True, loss) for loss in losses]
-    columns = dict(zip(("iteration", "chasing", "loss"), zip(*rows, strict=True), strict=True))
-    return {"tables": {"updates": columns | {"limit": 1.0}}, "settings": {"algorithm": {"zeta": 0.3}, "rate": 0.01}}
+        rows.append((iteration, False, 2.0, 9.0))
+        rows += [(iteration, True, loss, float(not step)) for step, loss in enumerate(losses)]
+    columns = dict(zip(("iteration", "chasing", "loss", "limit"), zip(*rows, strict=True), strict=True))
+    return {"tables": {"updates": columns}, "settings": {"algorithm": {"zeta": 0.3}, "rate": 0.01}}
 
 
 def test_an_acceleration_that_the_sgd_step_ended_needed_no_step() -> None:
@@ -90,10 +95,11 @@ def test_an_acceleration_that_the_sgd_step_ended_needed_no_step() -> None:
 
 
 def test_small_steps_are_told_with_their_extremes() -> None:
-    results = {"decrease": [0.3, 0.1, 0.2], "closer": [5.0, 4.0, 7.0], "derivative": 1e-12}
+    results = {"decrease": [0.3, 0.1, 0.25, 0.2, 0.12], "closer": [5.0, 4.0, 7.0, 6.0, 6.5], "derivative": 1e-12}
     frame = frame_of({"subproblem": [{**results, "at_solution": 0.5, "elsewhere": 2}]})
     assert measured("isgd/alg2/lowers-loss", frame).spans == ((0.2, 0.1, 0.3),)
-    assert measured("isgd/alg2/small-move", frame).spans == ((5.0, 4.0, 7.0),)
+    assert measured("isgd/alg2/small-move", frame).spans == ((6.0, 4.0, 7.0),)
+    assert measured("isgd/alg2/small-move", frame).n == 5
     assert measured("isgd/alg2/zero-at-limit", frame).values == (0.5, 2.0)
     assert measured("isgd/alg2/matches-autodiff", frame).values == (1e-12,)
 
@@ -131,6 +137,18 @@ def test_a_card_is_full_where_the_time_per_image_is_level(kind: str, figure: str
         verdict(f"isgd/{figure}/falls-then-flat", frame_of({kind: [timed(dict.fromkeys(LEVEL, 1.0))]}))
         == "not reproduced"
     )
+
+
+@pytest.mark.parametrize("last", [1.3, 1.2])
+def test_a_fall_is_set_beside_what_follows_on_a_logarithmic_axis(last: float) -> None:
+    """Thirds of the axis from 1 to 2,000 images end between the sizes timed; what follows may rise, or be level."""
+    times = {1: 9.0, 7: 4.0, 50: 1.5, 100: 1.2, 2000: last}
+    at = lambda batch: math.exp(np.interp(math.log(batch), np.log(list(times)), np.log(list(times.values()))))
+    first, second = math.log(9.0 / at(2000 ** (1 / 3))), abs(math.log(last / at(2000 ** (2 / 3))))
+    found = measured("isgd/fig7b/falls-then-flat", frame_of({"cifar": [timed(times)]}))
+    assert found.values == pytest.approx((math.log(9.0 / last), first / max(second, 1e-3)))
+    level = measured("isgd/fig7b/saturation-1gpu", frame_of({"cifar": [timed(dict.fromkeys(times, 1.0))]}))
+    assert level.values == (1,)
 
 
 @pytest.mark.parametrize(

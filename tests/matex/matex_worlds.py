@@ -17,7 +17,7 @@ PRINTED = {row: np.array(values) for row, values in printed_table().items()}
 REPEATS, ARMS = 5, ("serial", "split", "partitioned")
 
 
-def evaluations(accuracies: Any, every: int = 100) -> dict[str, Any]:
+def evaluations(accuracies: Any, every: int = 1) -> dict[str, Any]:
     """A training with these accuracies at its checkpoints, and one before the first update that nobody may read."""
     table = {
         "update": [every * at for at in range(len(accuracies) + 1)],

@@ -89,34 +89,19 @@ def test_a_gradient_in_another_layout_is_gathered():
     assert torch.equal(*ends)
 
 
-@pytest.fixture(scope="module")
-def found(request: pytest.FixtureRequest) -> dict[str, list[list[float]]]:
-    """By method what each of the processes has; they are started once for all methods."""
-    workers, dtype = request.param
+@pytest.mark.processes
+@pytest.mark.parametrize(("workers", "dtype"), [(2, "float32"), (3, "float64")])
+def test_processes_equal_the_reference(workers: int, dtype: str):
+    """Two to the bit; more sums than two differ in order, to a few units or to 1e-12 in float64."""
     said = spawn(bodies.equal_to_reference, workers, list(METHODS), dtype, timeout=120)
-    return {name: [worker[name] for worker in said] for name in METHODS}
-
-
-@pytest.mark.processes
-@pytest.mark.parametrize("found", [(2, "float32")], indirect=True, ids=["2 processes"])
-@pytest.mark.parametrize("name", METHODS)
-def test_two_processes_equal_the_reference(found: dict[str, list[list[float]]], name: str):
-    """To the bit; two learners in each of them add up four corrections in another order, to a few units."""
-    method = METHODS[name]
-    reference = Reference(over(method, 2), torch.float32, 2 * method.learners).train()
-    for values in found[name]:
-        if method.learners == 1:
-            assert torch.equal(torch.tensor(values), reference)
-        else:
-            torch.testing.assert_close(torch.tensor(values), reference, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.processes
-@pytest.mark.parametrize("found", [(3, "float64")], indirect=True, ids=["3 processes"])
-@pytest.mark.parametrize("name", METHODS)
-def test_three_processes_equal_the_reference(found: dict[str, list[list[float]]], name: str):
-    """Sums of three differ in order, so to 1e-12 in float64."""
-    method = METHODS[name]
-    reference = Reference(over(method, 3), torch.float64, 3 * method.learners).train()
-    for values in found[name]:
-        assert (torch.tensor(values, dtype=torch.float64) - reference).abs().max() < 1e-12
+    for name, method in METHODS.items():
+        learners = workers * method.learners
+        reference = Reference(over(method, workers), getattr(torch, dtype), learners).train()
+        for worker in said:
+            values = torch.tensor(worker[name], dtype=reference.dtype)
+            if workers == 3:
+                assert (values - reference).abs().max() < 1e-12, name
+            elif method.learners == 1:
+                assert torch.equal(values, reference), name
+            else:
+                torch.testing.assert_close(values, reference, rtol=1e-4, atol=1e-4)

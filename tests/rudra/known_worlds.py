@@ -20,10 +20,17 @@ from paper_figures.rudra.plans import (
 )
 from paper_figures.rudra.settings import BATCHES, LEARNERS, Configuration, grid
 from paper_figures.rudra.table4 import printed_minutes
-from suite.papers.catalogue import printed_value
+from suite.papers.catalogue import paper, printed_value
 from suite.papers.panel import Frame
 
+PANELS: dict[str, Any] = {artifact.id: artifact for artifact in paper("rudra").artifacts}
+PRODUCTS = [range(1, 7), range(7, 14), range(14, 19), range(19, 24)]  # the paper's groups of Table 2
 ROWS = list(dict.fromkeys([BASELINE, *TABLE2, *grid("hardsync"), *grid("1-softsync"), *grid("lambda-softsync")]))
+
+
+def quantity(name: str) -> Any:
+    artifact, _, rest = name.partition("/")
+    return PANELS[f"rudra/{artifact}"].quantities[rest]
 
 
 def error(row: Configuration, holds: bool) -> float:

@@ -9,21 +9,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fabricated_frames import frame_of
-from known_worlds import ROWS, halved, imagenet, trainings, world
+from fabricated_frames import frame_of, student
+from known_worlds import PANELS, PRODUCTS, ROWS, halved, imagenet, quantity, trainings, world
 from scipy import stats
 
 from paper_figures.rudra import errors, settings, table2
-from paper_figures.rudra.plans import BASELINE, CALIBRATED, TABLE2, TABLE3, identities, label, printed_error
+from paper_figures.rudra.plans import (
+    BASELINE,
+    TABLE2,
+    TABLE3,
+    identities,
+    label,
+    printed_error,
+)
 from paper_figures.rudra.settings import LEARNERS, Configuration
+from suite.claims.intervals import Interval
 from suite.claims.judge import Claim, judge
 from suite.data.catalogue import DATASETS
 from suite.experiment import Context
 from suite.papers.artifact import Missing
-from suite.papers.catalogue import experiment, paper, published
+from suite.papers.catalogue import experiment, published
 from suite.papers.panel import Frame, Panel
 
-PANELS: dict[str, Any] = {artifact.id: artifact for artifact in paper("rudra").artifacts}
 MEASURED = [c for c in published("rudra") if c.quantity in PANELS[c.artifact].quantities]
 PAIRS = ((18.09, 18.41), (20.04, 19.65), (19.52, 19.59), (23.25, 22.14), (27.16, 27.27), (29.83, 29.9))  # Table 2
 SQUARES = sum((a - b) ** 2 / 2 for a, b in PAIRS)  # on six degrees of freedom
@@ -61,17 +68,19 @@ def mean(rows: range) -> dict[str, float]:
     return {label(TABLE2[at - 1]): 1 / len(rows) for at in rows}
 
 
-PRODUCTS = [range(1, 7), range(7, 14), range(14, 19), range(19, 24)]  # the paper's groups of Table 2
 KNOWN: dict[str, list[dict[str, float]]] = {
     **{f"table2/r{at:02d}-test-error": [{label(row): 1.0}] for at, row in enumerate(TABLE2, 1)},
     "table2/staleness-irrelevant": [step((1, 4, 30), (30, 4, 30)), step((1, 32, 30), (30, 32, 30))],
     "table2/error-monotone-in-product": [
         {name: -weight for name, weight in mean(a).items()} | mean(b) for a, b in pairwise(PRODUCTS)
     ],
+    "table2/stalest-against-hardsync": [step((0, 4, 30), (30, 4, 30))],
     "table3/baseline-error": [{label(BASELINE): 1.0}],
     "table3/r02-test-error": [{"(0, 8, 30)": 1.0}],
     "table3/r04-test-error": [{"(0, 4, 30)": 1.0}],
     "table3/cifar10-model-schedule-essential": [step(BASELINE, "without drops")],
+    "fig5/n30-error": [{"alpha0/30": 1.0}],
+    "fig6/hardsync-error": [{"(0, 128, 30)": 1.0}],
     "fig5/n30-lower": [step("alpha0/30", "alpha0")],
     "fig5/n4-lower": [step("alpha0/4", "alpha0 of 4-softsync")],
     "fig6/small-mu-lower-error": [{"(0, 4, 1)": 1.0}],
@@ -83,11 +92,6 @@ KNOWN: dict[str, list[dict[str, float]]] = {
     "fig7b/like-lambda-softsync": [step((k, mu, k), (1, mu, k)) for mu in (4, 128) for k in (2, 30)],
     "eq7/same-error": [step(BASELINE, (0, 4, 30))],
 }
-
-
-def quantity(name: str) -> Any:
-    artifact, _, rest = name.partition("/")
-    return PANELS[f"rudra/{artifact}"].quantities[rest]
 
 
 @pytest.mark.parametrize("name", KNOWN)
@@ -123,13 +127,49 @@ def test_our_own_seeds_replace_the_printed_pairs_once_all_nine_are_stored() -> N
     assert high - value == pytest.approx(stats.t.ppf(0.975, 6) * math.sqrt(4 / 6 / 3))
 
 
+def test_what_was_trained_in_full_is_set_beside_print() -> None:
+    """Of the rows of Tables 2 and 3 one is stored for fewer epochs, and one has a seed more than the others."""
+    rows = list(dict.fromkeys([BASELINE, *TABLE3, *TABLE2]))
+    groups = {label(row): [{"test_error": e / 100, "epoch": 140} for e in FINALS[label(row)][:1]] for row in rows}
+    groups[label(rows[4])] = [{"test_error": e / 100, "epoch": 140} for e in FINALS[label(rows[4])][:2]]
+    groups[label(rows[7])][0]["epoch"] = 139
+    frame = frame_of(groups)
+    ours = {row: FINALS[label(row)][0] for row in rows if row != rows[7]}
+    ours[rows[4]] = sum(FINALS[label(rows[4])][:2]) / 2
+    print_ = [printed_error(row) for row in ours]
+    rms = math.sqrt(sum((a - b) ** 2 for a, b in zip(ours.values(), print_, strict=True)) / len(ours))
+    wanted = (rms, stats.pearsonr(list(ours.values()), print_).statistic, len(rows) - 1)
+    assert quantity("table2/against-print").of(frame).values == pytest.approx(wanted)
+    assert quantity("table2/seeds-a-row").of(frame).values == (2,)
+    some = lambda *which: frame_of({label(rows[at]): groups[label(rows[at])] for at in which})
+    assert quantity("table2/against-print").of(some(0, 1, 2)).values[2] == 3
+    with pytest.raises(Missing, match="2 rows trained for 140 epochs"):
+        quantity("table2/against-print").of(some(0, 1))
+
+
+def test_the_spread_is_our_own_or_borrowed() -> None:
+    named = ("table2/spread", "table2/spread-is-borrowed")
+    nine = dict(zip(errors.OWN, ([17, 18, 19], [18, 18, 18], [29, 30, 31]), strict=True))
+    own = frame_of({g: [{"test_error": e / 100} for e in found] for g, found in nine.items()})
+    assert [quantity(name).of(own).values[0] for name in named] == pytest.approx([math.sqrt(4 / 6), 0])
+    assert [quantity(name).of(SEEN).values[0] for name in named] == pytest.approx([math.sqrt(SQUARES / 6), 1])
+
+
 def test_agreement_by_hand() -> None:
     """Squared differences 0, 1, 4 have the mean 5/3; (1, 2, 3, 4) and (1, 2, 4, 3) correlate by 0.8."""
     apart, _ = table2.agreement([10.0, 20.0, 30.0], [10.0, 21.0, 28.0])
     assert (apart.mean, apart.low) == (pytest.approx(math.sqrt(5 / 3)), 0.0)
     _, together = table2.agreement([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 4.0, 3.0])
     assert together.mean == pytest.approx(0.8)
-    assert together.low == pytest.approx(math.tanh(math.atanh(0.8) - 1.959964), rel=1e-5)
+    ends = [math.tanh(math.atanh(0.8) + sign * 1.959964) for sign in (-1, 1)]
+    assert (together.low, together.high, together.n) == (*map(pytest.approx, ends), 1)
+    squares = student([1.0, 4.0, 9.0, 16.0])
+    apart, together = table2.agreement([1.0, 2.0, 3.0, 4.0], [2.0, 4.0, 6.0, 8.0])
+    assert apart == Interval(*(pytest.approx(math.sqrt(max(0.0, end))) for end in squares), 1)  # type: ignore[arg-type]
+    assert (together.mean, together.low, together.high) == pytest.approx((1, 1, 1))
+    _, together = table2.agreement([3.0, 2.0, 1.0], [1.0, 2.0, 2.5])
+    assert (together.mean, together.low, together.high) == (pytest.approx(-0.981981), -1, 1)  # three say nothing
+    assert table2.agreement([1.0, 2.0, 3.0], [2.0, 2.0, 2.0])[1] == Interval(0, 0, 0, 1)
 
 
 @pytest.mark.parametrize(
@@ -144,6 +184,10 @@ def test_the_23_errors_are_judged_together(error: Any, near: str, follows: str) 
     runs = {label(row): [{"test_error": error(printed_error(row)) / 100, "epoch": 140}] for row in TABLE2}
     assert verdict("table2/errors-rms", frame_of(runs)) == near
     assert verdict("table2/errors-correlation", frame_of(runs)) == follows
+    twice = {name: [run, {**run, "test_error": run["test_error"] + 0.004}] for name, (run,) in runs.items()}
+    off = [error(printed_error(row)) + 0.2 - printed_error(row) for row in TABLE2]  # on the mean of two
+    rms = quantity("table2/errors-rms").of(frame_of(twice)).values
+    assert rms == (pytest.approx(math.sqrt(sum(each**2 for each in off) / 23)),)
     runs[label(TABLE2[7])][0]["epoch"] = 8  # a run that ended early is none of 140 epochs
     with pytest.raises(Missing, match="1 of 23 rows have no run of 140 epochs"):
         verdict("table2/errors-rms", frame_of(runs))
@@ -155,41 +199,6 @@ def test_divergence_is_judged_at_every_evaluation_of_every_seed(curve: list[floa
     each = quantity("fig5/n30-diverges")
     found = each.of(frame_of({"alpha0": runs}))
     assert (found.values, found.n) == (pytest.approx(ends), 2)
-
-
-# ---------------------------------------------------------------- times: every row with a time of its own
-
-
-def test_predicted_times_are_read_row_by_row() -> None:
-    rows = list(dict.fromkeys([*ROWS, *((1, mu, 1) for mu in (4, 128))]))
-    time = {row: 1000.0 + 7 * at**1.3 for at, row in enumerate(rows)}
-    other = {row: 50.0 + 3 * at for at, row in enumerate(CALIBRATED)}
-    frame = frame_of(
-        {
-            "times": [{"rows": rows, "predicted": list(time.values())}],
-            "left out": [{"rows": list(other), "predicted": [[t, t - 2, t + 4] for t in other.values()]}],
-        }
-    )
-    gain = lambda n, mu, k: time[0, mu, 1] / time[n, mu, k]
-    known: dict[str, list[float]] = {
-        "table3/r02-training-time": [time[0, 8, 30]],
-        "table3/r04-training-time": [time[0, 4, 30]],
-        "fig8a/softsyncs-similar": [time[k, 128, k] / time[1, 128, k] for k in LEARNERS[1:]],
-        "fig8a/hardsync-worst": [min(min(gain(k, 128, k), gain(1, 128, k)) - gain(0, 128, k) for k in (18, 30))],
-        "fig8b/one-softsync-best": [gain(1, 4, 18) - gain(18, 4, 18)],
-        "fig8b/hardsync-worst": [gain(30, 4, 30) - gain(0, 4, 30), gain(1, 4, 30) - gain(30, 4, 30)],
-    }
-    for at, row in enumerate(TABLE2, 1):
-        if row not in CALIBRATED:
-            known[f"table2/r{at:02d}-training-time"] = [time[row]]
-    for name, values in known.items():
-        each = quantity(name)
-        assert each.of(frame).values == pytest.approx(values), name
-    for row, name in ((TABLE2[0], "table2/r01-left-out"), (BASELINE, "table3/baseline-left-out")):
-        each = quantity(name)
-        found = each.of(frame)
-        assert (found.spans, found.n) == (((other[row], other[row] - 2, other[row] + 4),), 1)
-        assert found.note == "calibrated on the other rows; ends over 3 starts of the fit"
 
 
 # ---------------------------------------------------------------- verdicts
