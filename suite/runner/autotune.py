@@ -229,17 +229,11 @@ DEFAULT = Candidate("looped", True, True, 1)
 
 
 class Ways(NamedTuple):
-    """Executions that can be measured, what they do, and why others cannot.
+    """Executions that can be measured."""
 
-    Attributes:
-        calls: an update, or a gradient of a run with a server, by way.
-        builds: of native ways, the build.
-        refused: why there are no others, by name.
-    """
-
-    calls: dict[Candidate, Callable[[], object]]
-    builds: dict[Candidate, str]
-    refused: dict[str, str]
+    calls: dict[Candidate, Callable[[], object]]  # an update, or a gradient of a run with a server
+    builds: dict[Candidate, str]  # of native ways
+    refused: dict[str, str]  # why there are no others, by name
 
 
 def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) -> dict[str, Any]:
