@@ -226,21 +226,3 @@ def test_only_the_artifact_whose_runs_changed_is_made_anew(paper, site, tmp_path
     assert not {name for name in changed_files if name.startswith(("fake/fig1", "fake/table1"))}
     assert built.made == 1
     assert len(changed_files - {page_cache.NAME}) == built.written
-
-
-@pytest.mark.parametrize("harm", ["removed", "edited"])
-def test_a_page_that_was_harmed_is_made_again(store, made, site, harm):
-    page = site / "fake" / "fig1.html"
-    page.unlink() if harm == "removed" else page.write_text("other")
-    built = write_site(store, site)
-    assert (built.made, built.written) == (1, 1)
-    assert contents(site) == contents(made)
-
-
-@pytest.mark.parametrize("content", ["no json", '{"key": "", "groups": {"x": {"key": "", "files": {"../a": ""}}}}'])
-def test_a_stamp_from_elsewhere_is_not_believed(store, site, tmp_path, monkeypatch, content):
-    monkeypatch.setattr(build, "files", lambda which, name, *rest: ({f"{name}.html": b""}, ""))
-    (tmp_path / "a").write_text("mine")
-    (site / page_cache.NAME).write_text(content)
-    assert write_site(store, site).made == 4
-    assert (tmp_path / "a").read_text() == "mine"

@@ -42,13 +42,13 @@ def test_looped_runs_in_one_process_have_the_bits_of_each_alone(tmp_path):
 )
 def test_a_pack_agrees_with_its_runs_alone(tmp_path, changes):
     """In float64 and after twelve updates, rounding has not grown past 1e-9 of a loss."""
-    specs = [digits(seed, precision="float64", rate=0.01 * (1 + seed), **changes) for seed in range(3)]
+    specs = [digits(seed, precision="float64", rate=0.01 * (1 + seed), **changes) for seed in range(2)]
     packed = [digits(s.seed, **{**s.settings, **TOGETHER}) for s in specs]
-    assert states(compute(tmp_path, *packed)) == ["stored"] * 3
-    assert states(compute(tmp_path, *specs)) == ["stored"] * 3
+    assert states(compute(tmp_path, *packed)) == ["stored"] * 2
+    assert states(compute(tmp_path, *specs)) == ["stored"] * 2
     for slot, (alone, together) in enumerate(zip(specs, packed, strict=True)):
         execution = stored(tmp_path, together).environment["execution"]
-        assert (execution["path"], execution["width"], execution["slot"]) == ("vectorised", 3, slot)
+        assert (execution["path"], execution["width"], execution["slot"]) == ("vectorised", 2, slot)
         a, b = stored(tmp_path, alone).results, stored(tmp_path, together).results
         assert b["test_loss"] == pytest.approx(a["test_loss"], rel=1e-9)
         assert b["weights_digest"] != stored(tmp_path, packed[slot - 1]).results["weights_digest"]
@@ -184,7 +184,9 @@ def test_dropout_and_slots_outside_the_width_are_refused(tmp_path):
 
 @pytest.mark.processes
 def test_worker_processes_take_packs_and_report_every_run(tmp_path):
-    specs = [digits(seed, **TOGETHER) for seed in range(4)] + [digits(seed, batch=32) for seed in range(2)]
+    specs = [digits(seed, **TOGETHER) for seed in range(4)] + [
+        digits(seed, batch=32, path="looped") for seed in range(2)
+    ]
     seen: dict[str, float] = {}
     reports = list(execute_all(specs, experiment, RunnerConfig(tmp_path), workers=2, progress=seen.__setitem__))
     assert {report.spec for report in reports} == set(specs)

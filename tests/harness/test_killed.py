@@ -82,16 +82,8 @@ def test_the_command_line_resumes_after_a_kill(tmp_path: Path, sgd):
 
 
 def test_two_processes_on_one_store_lose_and_duplicate_nothing(tmp_path: Path):
-    command = [
-        sys.executable,
-        toy.__file__,
-        "run",
-        "toy/table1",
-        "--profile",
-        "smoke",
-        "--store",
-        str(tmp_path / "s"),
-    ]
+    command = [sys.executable, toy.__file__, "run", "toy/table1", "--profile", "smoke", "--device", "cpu"]
+    command += ["--store", str(tmp_path / "s")]
     log = tmp_path / "log"
     env = toy.environment(TOY_SLEEP="0.7", TOY_LOG=str(log))
     both = [subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True) for _ in range(2)]
@@ -170,6 +162,7 @@ def test_what_is_timed_comes_after_the_others_and_alone(tmp_path: Path):
 
 def test_workers_leave_when_their_parent_is_killed(tmp_path: Path):
     command = [sys.executable, toy.__file__, "run", "toy/table1", "--profile", "smoke", "--workers", "2"]
+    command += ["--device", "cpu"]
     log = tmp_path / "log"
     process = subprocess.Popen(
         [*command, "--store", str(tmp_path / "s")],

@@ -163,18 +163,19 @@ def test_a_lease_that_a_power_cut_has_torn_is_taken_over(tmp_path: Path, leased,
     assert not looks[-1]
 
 
-def test_a_holder_that_has_been_frozen_learns_it_and_stops(tmp_path: Path):
+def test_a_holder_that_has_been_frozen_learns_it_and_stops(tmp_path: Path, sgd):
     """Real clocks, leases of a second: the first process stands still until the second has stored the run."""
-    command = [sys.executable, toy.__file__, "run", "toy/fig1", "--profile", "smoke", "--store", str(tmp_path / "s")]
+    command = ["run", "toy/fig1", "--profile", "smoke", "--store", str(tmp_path / "s")]
     variables = {"SGD_SUITE_LOCKS": "lease", "SGD_SUITE_LEASE_SECONDS": "3", "SGD_SUITE_CHECKPOINT_SECONDS": "0"}
-    env = toy.environment(TOY_UPDATES="120", **variables)
-    first = subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True)
+    variables["TOY_UPDATES"] = "120"
+    program = [sys.executable, toy.__file__, *command]
+    first = subprocess.Popen(program, env=toy.environment(**variables), stderr=subprocess.PIPE, text=True)
     try:
         while not list((tmp_path / "s" / "partial").glob("*/*/checkpoint")):
             assert first.poll() is None, first.stderr.read()
             time.sleep(0.01)
         first.send_signal(signal.SIGSTOP)
-        second = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
+        second = sgd(*command, **variables)
         assert second.returncode == 0, second.stderr
         assert "waiting for 1 runs" in second.stderr
         assert "1 runs stored" in second.stderr

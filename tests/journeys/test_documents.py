@@ -47,6 +47,7 @@ LEFT_OUT = {
     "sgd-suite run together/*": "an hour of training; tests/test_together runs it at its smallest size",
     "sgd-suite [!nv]* mine*": "needs the new experiment installed: tests/harness/test_own.py walks it",
     "sgd-suite vary mine/*": "the same",
+    "sgd-suite vary * --name zetas": "the line above it three times over; tests/harness/test_vary.py draws several",
     "sgd-suite [!n]* lookahead*": "needs the new paper installed: nox -s sixth walks that page",
     "sgd-suite * --on slurm*": "needs Slurm: nox -s cluster",
 }
