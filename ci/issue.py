@@ -47,7 +47,8 @@ def text(told: list[str], job: str) -> str:
     plain = ["".join(c if c.isprintable() and c != "`" else "?" for c in line)[:LONGEST] for line in told]
     shown = [f"- `{line}`" for line in plain[:MOST]]
     rest = [f"- and {len(plain) - MOST} more"] if len(plain) > MOST else []
-    none = [] if told else ["Its artifact names no red claim and no regression: a step failed, see its log."]
+    why = "Its artifact names no red claim and no regression: a step failed or the machine was lost, see the log."
+    none = [] if told else [why]
     return "\n".join([f"The job: {job}", "", *shown, *rest, *none]) + "\n"
 
 

@@ -58,7 +58,6 @@ NEAREST = {
         "inverse_law/test_equivalence.py",
         "inverse_law/test_collapse.py",
         "inverse_law/test_joint_law.py",
-        "inverse_law/test_exponent.py",
         "inverse_law/test_law_intervals.py",
     ),
 }

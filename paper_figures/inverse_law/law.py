@@ -291,16 +291,13 @@ def curve(frame: Frame, row: Row, *, lower: bool = False) -> list[Search]:
 def families(frame: Frame, row: Row) -> dict[float, list[Updates]]:
     """Updates to every threshold of a curve that has runs, the lower ones too.
 
-    A threshold is left out that no run of the larger half of the batch sizes reached. Raises Missing without any.
+    A threshold counts that every run of the larger half of the batch sizes reached. Raises Missing without any.
     """
     found: dict[float, list[Updates]] = {}
-    for lower in (False, True):
-        try:
-            runs = curve(frame, row, lower=lower)
-        except Missing:
-            if not lower:
-                raise
-            continue
+    searched = {False: curve(frame, row)}
+    with contextlib.suppress(Missing):
+        searched[True] = curve(frame, row, lower=True)
+    for lower, runs in searched.items():
         counted = {t: crossings(runs, t) for t in row.thresholds(frame.profile, lower=lower)}
         found |= {t: c for t, c in counted.items() if not any(u.censored for u in c[len(c) // 2 :])}
     if not found:

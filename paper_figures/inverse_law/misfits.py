@@ -119,7 +119,7 @@ def misfits(counted: Sequence[Updates], scatter: Scatter | None = None) -> Misfi
         return Misfits(whole, np.sqrt(np.maximum(own, together)), spare, seeds)
     if scatter is None:
         return Misfits(whole, np.full(len(batch), math.inf), 0, 1)
-    law = np.exp(logs[:, 0] - whole)  # [P]
+    law = np.exp(logs.mean(1) - whole)  # [P]
     design = np.stack([1 / law, 1 / (batch * law)], 1)  # [P, 2], of log N by N_inf and alpha
     leverage = np.einsum("pi,ip->p", design, np.linalg.pinv(design))
     return Misfits(whole, scatter.deviation * np.sqrt(np.maximum(1 - leverage, 0)), scatter.degrees, 1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import permutations
 from statistics import correlation, fmean
 from typing import Any
 
@@ -81,8 +81,8 @@ def fastest(frame: Frame) -> float:
 def falls(frame: Frame) -> float:
     """Share of pairs of a group with different numbers of learners of which the larger number takes less time."""
     seconds = times.predicted(frame)
-    pairs = [(a, b) for group in GROUPS for a, b in combinations(members(group), 2) if a[2] != b[2]]
-    return sum((seconds[a] - seconds[b]) * (a[2] - b[2]) < 0 for a, b in pairs) / len(pairs)
+    pairs = [(more, less) for group in GROUPS for more, less in permutations(members(group), 2) if more[2] > less[2]]
+    return sum(seconds[more] < seconds[less] for more, less in pairs) / len(pairs)
 
 
 def agreement(printed: Sequence[float], ours: Sequence[float]) -> tuple[Interval, Interval]:

@@ -79,6 +79,12 @@ def said(verdict: Verdict) -> str:
     return word(verdict) + (", one run" if on_one_run(verdict) else "")
 
 
+def in_full(verdict: Verdict) -> str:
+    """That, and what a later or corrected rule says beside it."""
+    later = verdict.exploratory
+    return said(verdict) + (f" (exploratory: {word(later)})" if later else "")
+
+
 def on_one_run(verdict: Verdict) -> bool:
     """Whether a training or a clock was measured once: no spread of our own stands behind the verdict."""
     once = verdict.measured is not None and verdict.measured.n == 1 and verdict.rests_on in EMPIRICAL[:3]

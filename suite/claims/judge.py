@@ -99,7 +99,6 @@ class Claim:
     because: str
     printed: tuple[float, ...] = ()
     unit: str = ""
-    unit_shown: str = ""  # what is shown in place of a unit of 1, which says nothing of several values
     tolerance: tuple[float, ...] = (0.0,)
     relative: float | None = None
     side: str = ""
@@ -118,6 +117,7 @@ class Claim:
     refuted_by: str = ""  # the observation that would have refuted it
     also: tuple[str, ...] = ()  # other places that print the same
     row_of: str = ""  # the claim of which it is a row
+    unit_shown: str = ""  # what is shown in place of a unit of 1, which says nothing of several values
     kind: str = CLAIM
 
     @builtins.property  # the field hides the name

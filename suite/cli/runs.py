@@ -134,6 +134,7 @@ def run(
     share: Annotated[str | None, typer.Option(help="only part I of N of the plan, I from 0", metavar="I/N")] = None,
     memory: Memory = None,
     seeds: Seeds = None,
+    missing: Annotated[bool, typer.Option("--missing", help="only runs that the suite comes without")] = False,
     track: Annotated[
         str | None, typer.Option(help="tell each stored run to this tracker: tensorboard or wandb", metavar="NAME")
     ] = None,
@@ -146,12 +147,13 @@ def run(
     """Compute and store the runs of a selection, here or by an engine; what is stored is not computed again."""
     part, chosen = a_share(share), selector or []
     others = {"--budget": budget, "--share": share, "--memory": memory, "--seeds": seeds, "--track": track}
-    to = engine_request(on, jobs, engine_options, dry_run, wait, {**others, "--no-wait": no_wait})
+    others |= {"--no-wait": no_wait, "--missing": missing}
+    to = engine_request(on, jobs, engine_options, dry_run, wait, others)
     from suite.commands.run import RunOptions, run_artifacts
     from suite.papers.catalogue import select
 
     options = RunOptions(
-        profile, store, data, device, workers, budget, not no_wait, part, memory=memory, seeds=seeds, track=track
+        profile, store, data, device, workers, budget, not no_wait, part, memory, seeds, track, missing
     )
     if to is None:
         raise typer.Exit(run_artifacts(select(chosen), chosen, options))

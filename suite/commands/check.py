@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from suite.claims.board import board, said, stand_in, word
+from suite.claims.board import board, in_full, stand_in, word
 from suite.claims.board import lines as board_lines
 from suite.claims.estimate import Estimate
 from suite.claims.judge import PROFILES, Verdict
@@ -85,8 +85,8 @@ def measured(verdict: Verdict) -> str:
 def coloured(verdict: Verdict) -> Text:
     """The verdict in its colour; a red one is marked where there are no colours, too."""
     if verdict.red:
-        return Text(f"RED {said(verdict)}", "bold red")
-    return Text(said(verdict) + (", disputed" if verdict.disputed else ""), STYLES[word(verdict)])
+        return Text(f"RED {in_full(verdict)}", "bold red")
+    return Text(in_full(verdict) + (", disputed" if verdict.disputed else ""), STYLES[word(verdict)])
 
 
 def folded(name: str, width: int) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from suite.claims.board import said
 from suite.claims.judge import Verdict
+from suite.clock import duration
 from suite.papers.artifact import Artifact, Paper
-from suite.papers.catalogue import PAPERS, SelectorError, moved, paper, published
+from suite.papers.catalogue import PAPERS, SelectorError, experiment, moved, paper, published
 from suite.papers.measurement import judge_artifacts
 from suite.report.verdict_details import reasons, runs_behind
 from suite.runs.archive import Runs
@@ -50,4 +51,8 @@ def lines(artifact: Artifact, verdict: Verdict, source: Runs) -> Iterator[str]:
         yield f"  runs       {told}"
     if artifact.draw is not None:
         yield f"  figure     sgd-suite figures {artifact.id}"
-    yield f"  again      sgd-suite run {artifact.id} --profile {verdict.profile or rule.profile}"
+    profile = verdict.profile or rule.profile
+    specs = artifact.specs(profile).values()
+    count = f"{len(specs)} run{'s' if len(specs) != 1 else ''}"
+    cost = duration(sum(experiment(spec.experiment).seconds(spec) for spec in specs))
+    yield f"  again      sgd-suite run {artifact.id} --profile {profile} ({count}, about {cost} of one core)"

@@ -23,7 +23,7 @@ from suite.experiment import CHECKPOINT_SECONDS
 from suite.interruption import leave_if_asked, watched
 from suite.papers.artifact import Artifact, Paper
 from suite.papers.catalogue import experiment
-from suite.papers.evidence import with_committed
+from suite.papers.evidence import committed, with_committed
 from suite.runner.calibration import known
 from suite.runner.execute import RunnerConfig, execute_all
 from suite.runner.packing import NOT_BEGUN, RunReport
@@ -58,6 +58,7 @@ class RunOptions:
         memory: only runs that need no more bytes.
         seeds: the first so many of each group alone.
         track: the tracker that is told each run it stores.
+        missing: only runs that the suite comes without.
     """
 
     profile: str
@@ -71,6 +72,7 @@ class RunOptions:
     memory: int | None = None
     seeds: int | None = None
     track: str | None = None
+    missing: bool = False
 
 
 class Chosen(NamedTuple):
@@ -92,6 +94,10 @@ def choose(selection: Selection, options: RunOptions) -> Chosen:
     """
     store, memory = options.store, options.memory
     whole = calibrated(plan(selection, options.profile, options.seeds), known(store))
+    empty = not whole
+    if options.missing:
+        shipped = set[str]().union(*(archive.ids() for archive in committed()))
+        whole = [p for p in whole if p.spec.id not in shipped]
     mine = share_of(whole, options.share)
     fitting = [p for p in mine if memory is None or p.memory <= memory]
     stored = Store(store).ids() if (store / "runs").is_dir() else set[str]()
@@ -103,7 +109,7 @@ def choose(selection: Selection, options: RunOptions) -> Chosen:
         stored=stored,
         lacking=sum(p.spec.id in absent for p in fitting),
         beyond=sum(memory is not None and p.memory > memory and p.spec.id not in stored for p in mine),
-        empty=not whole,
+        empty=empty,
     )
 
 

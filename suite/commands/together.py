@@ -38,8 +38,9 @@ def board(task: str, profile: str, budget: int | None, source: Runs) -> list[str
     except Missing as error:
         cure = f"sgd-suite run {artifact.id} --profile {profile} --data DIR computes them"
         raise Missing(f"{artifact.id}: not run ({error}); {cure}") from None
-    absent = len(artifact.runs(profile)) - len(table.groupby(["method", "learners"]))
-    notes = [f"{absent} methods are not run"] if absent else []
+    stored = source.ids()
+    absent = [group for group, specs in artifact.runs(profile).items() if not stored.issuperset(s.id for s in specs)]
+    notes = [f"not run: {', '.join(absent)}"] if absent else []
     return [artifact.title, "", *rows(table), "", *NOTES, *notes]
 
 

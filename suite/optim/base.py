@@ -19,7 +19,7 @@ from suite.communication.group import Group
 from suite.optim import averaging, joining
 from suite.optim.core import Core, widened
 from suite.optim.module import Buffers, Membership, Reminder, Tested, check_device, digest, unwrapped
-from suite.optim.solver import Base, Grouped, Wrapped, comparable, prototype, sgd_defaults
+from suite.optim.solver import Base, Grouped, Wrapped, comparable, prototype, settings_of, sgd_defaults
 from suite.optim.state import Resumable, Scaled, Uneven
 from suite.optim.vector import Loss, Pieces, Vector
 
@@ -68,7 +68,7 @@ class Algorithm(Uneven, Scaled, Resumable):
         params = list(self.module.parameters() if params is None else params)
         self.base = None if base is None else self._base_of(base, params, settings, fused)
         if self.base is None:
-            defaults = sgd_defaults(type(self).__name__, settings)
+            defaults = sgd_defaults(type(self), settings)
         else:
             defaults = self.base.defaults
             params = [{**group, "params": list(group["params"])} for group in self.base.param_groups]
@@ -102,15 +102,18 @@ class Algorithm(Uneven, Scaled, Resumable):
             Reminder(self.module, self)
         self._load()
 
-    @staticmethod
+    @classmethod
     def _base_of(
-        base: Base, params: list[Any], settings: Mapping[str, Any], fused: bool | None
+        cls, base: Base, params: list[Any], settings: Mapping[str, Any], fused: bool | None
     ) -> torch.optim.Optimizer:
         if isinstance(base, Algorithm):
             raise ValueError("base must be an optimiser of one learner, such as torch.optim.AdamW")
         if fused is not None:
             raise ValueError(f"fused={fused} chooses between two forms of SGD; leave it out beside base")
-        return prototype(base, params, settings)
+        try:
+            return prototype(base, params, settings)
+        except TypeError as error:
+            raise TypeError(f"{error}; {cls.__name__} itself has {settings_of(cls)}") from None
 
     def _without_in_place(self) -> bool:
         if not isinstance(self.solver, Grouped):

@@ -126,15 +126,22 @@ def pieces(vector: Tensor, cut: slice, sizes: list[int]) -> list[Tensor]:
     return [piece for row in vector[..., cut].reshape(-1, cut.stop - cut.start) for piece in row.split(sizes)]
 
 
-def sgd_defaults(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The defaults of SGD's parameter groups, of which None was not given to the optimiser ``name``.
+def settings_of(kind: type) -> str:
+    """The keyword arguments that an optimiser names, in words."""
+    named = inspect.signature(kind).parameters.values()
+    return ", ".join(each.name for each in named if each.kind is inspect.Parameter.KEYWORD_ONLY)
+
+
+def sgd_defaults(kind: type, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The defaults of SGD's parameter groups, of which None was not given to the optimiser of this ``kind``.
 
     Raises TypeError for a setting that SGD has not and without ``lr``, ValueError for one below zero.
     """
-    given = {"momentum": 0.0, "weight_decay": 0.0}
+    name, given = kind.__name__, {"momentum": 0.0, "weight_decay": 0.0}
     given |= {setting: value for setting, value in settings.items() if value is not None}
     if unknown := sorted(set(given) - set(SETTINGS)):
-        raise TypeError(f"{name} has no setting {unknown[0]}; settings of another optimiser come with base=...")
+        known = f"it has {settings_of(kind)}; settings of another optimiser come with base=..."
+        raise TypeError(f"{name} has no setting {unknown[0]}; {known}")
     if "lr" not in given:
         raise TypeError(f"{name} needs lr, the learning rate")
     for setting, value in given.items():

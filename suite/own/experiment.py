@@ -159,7 +159,8 @@ def experiment(
     Args:
         name: Short, of small letters, digits and underscores; a selector for all commands.
         network: Returns a module, [B, *shape of an example] -> logits [B, classes]. Its keyword arguments are
-            settings (``model.width``). Its own constructor draws the initial values, by the run's seed.
+            settings (``model.width``), each with its default. Its own constructor draws the initial values, by the
+            run's seed.
         data: Returns training and test examples: pairs (inputs, targets) of tensors, data sets of torchvision's kind,
             or of ``datasets``. The digest of their content is part of every run's name.
         methods: By label, the settings that make the method, each in place of the common ones.
@@ -183,10 +184,11 @@ def experiment(
 
     def plan(profile: str) -> Groups:
         count, share = TRIED.get(profile, (seeds, 1.0))
-        base = {**SETTINGS, **(settings or {}), "data": _data(name, known(), transform), "model": {"name": name}}
+        base = {**SETTINGS, **(settings or {}), "data": _data(name, known(), transform)}
         found: dict[str, tuple[RunSpec, ...]] = {}
         for label, method in methods.items():
-            spec = RunSpec(f"{name}/train", {**base, **method})
+            model = {"name": name, **arguments(network), **base.get("model", {}), **method.get("model", {})}
+            spec = RunSpec(f"{name}/train", {**base, **method, "model": model})
             for variant, each in _swept(spec, sweep or {}):
                 full = f"{label}, {variant}" if variant else label
                 found[full] = _runs(each, known().sizes["train"], share * epochs, min(count, seeds))
@@ -194,6 +196,12 @@ def experiment(
 
     whole = panel(f"{name}/curves", title or f"{name}: test error of each method", plan)
     return Paper(name, title or name, "", (whole,), {f"{name}/train": _trained(name, network, data, known)})
+
+
+def arguments(network: Callable[..., nn.Module]) -> dict[str, Any]:
+    """The arguments of a network that have a plain value by default, with these values."""
+    defaults = ((each.name, each.default) for each in inspect.signature(network).parameters.values())
+    return {name: value for name, value in defaults if isinstance(value, bool | int | float | str)}
 
 
 def _data(name: str, known: Facts, transform: str) -> dict[str, Any]:

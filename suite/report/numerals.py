@@ -31,6 +31,7 @@ LOGARITHMS: Mapping[str, tuple[str, str, str]] = {
 
 NUMBER = re.compile(r"[-−]?\d+(?:,\d{3}(?!\d))*(?:\.\d+)?(?:e[-+]?\d+)?")
 NO_BOUND = " [−∞, ∞]"
+ROUNDING = 1e-12  # of a value: an interval no wider is one of no width, computed in floating point
 OWN = 4  # significant digits of a value without an interval
 
 
@@ -187,11 +188,11 @@ def _ratio(a: str, b: str, span: tuple[float, float, float], noun: str, more: st
 
 def values(measured: Estimate) -> list[str]:
     """Each value with its interval, for a quantity that no claim reads."""
-    return [_with_interval(*span, DIGITS) for span in measured.spans]
+    return [_of_one_run(_with_interval(*span, DIGITS)) for span in measured.spans]
 
 
 def _with_interval(value: float, low: float, high: float, digits: int) -> str:
-    half = (high - low) / 2
+    half = (high - low) / 2 if high - low > ROUNDING * abs(value) else 0.0
     return (
         f"{number(value, half, digits)} [{_end(low, half)}, {_end(high, half)}]" if half else number(value, 0, digits)
     )

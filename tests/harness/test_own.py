@@ -21,6 +21,7 @@ from suite.data.images import _of_ones_own
 from suite.models.registry import CLASSIFIERS
 from suite.own import figure
 from suite.own.experiment import arrays
+from suite.own.variation import variations
 from suite.papers import catalogue
 from suite.papers.catalogue import select
 from suite.papers.evidence import of_user
@@ -63,6 +64,9 @@ def test_the_package_runs_is_measured_drawn_and_read(package, capsys: pytest.Cap
     assert "8 runs stored" in capsys.readouterr().err
     groups = paper.artifacts[0].runs("smoke")
     assert {spec.settings["data"]["digest"] for specs in groups.values() for spec in specs} == {digest}
+    assert {spec.settings["model"]["width"] for specs in groups.values() for spec in specs} == {16}
+    (wider,) = variations(groups, {"model.width": [4]})
+    assert {spec.settings["model"]["width"] for specs in wider.groups.values() for spec in specs} == {4}
     assert list(groups) == ["SGD", *(f"SMA, 4 learners, alpha = {alpha}" for alpha in ("0.05", "0.1", "0.25"))]
 
     mine = of_user(None)

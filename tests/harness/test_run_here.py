@@ -72,6 +72,16 @@ def test_what_a_run_has_planned_is_told_by_status_as_queued(capsys: pytest.Captu
     assert status(Path("store"))["counts"]["queued"] == 3
 
 
+def test_runs_that_the_suite_comes_with_are_left_out_where_only_missing_ones_are_wanted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    shipped = {spec.id for spec in toy.runs("smoke")["draws"]}
+    part = set(sorted(shipped)[1:])
+    monkeypatch.setattr(command, "committed", lambda: [SimpleNamespace(ids=lambda: part)])
+    assert run("toy/table1", missing=True) == 0
+    assert last(capsys) == "1 runs stored, 0 already there, 0 left for later, 0 failed"
+
+
 def test_a_part_without_its_data_stops_one_artifact_unless_there_is_a_budget(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(DataError, match="profile smoke needs the data set imagenet"):
         run("toy/mixed")

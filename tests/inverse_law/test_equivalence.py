@@ -71,15 +71,6 @@ def test_seeds_are_paired_across_sizes():
     assert largest_misfit([paired]).high < 0.01 < 0.1 < largest_misfit([mixed]).high
 
 
-def test_three_times_the_scatter_is_three_times_the_error():
-    one, three = misfits(curve(scatter=0.02)), misfits(curve(scatter=0.06))
-    assert float(np.median(three.error / one.error)) == pytest.approx(3, rel=0.1)
-
-
-def test_thresholds_out_of_reach_have_no_value():
-    assert largest_misfit([curve(sizes=(1, 2, 4))]) is None
-
-
 def test_one_seed_has_the_scatter_that_it_is_lent():
     once = curve(seeds=1, sizes=(16, 32, 64, 128, 256), scatter=0.01)
     assert largest_misfit([once]).high == math.inf
@@ -87,8 +78,6 @@ def test_one_seed_has_the_scatter_that_it_is_lent():
     assert lent.degrees == 6
     small, large = (largest_misfit([once], Scatter(s, 6)).high for s in (0.01, 0.03))
     assert math.log1p(large) > 2 * math.log1p(small)
-    error = misfits(once, Scatter(0.03, 6)).error  # residuals of a fit of two constants, so 5 - 2 of the variance
-    assert (error**2).sum() == pytest.approx(3 * 0.03**2)
 
 
 def test_the_lent_scatter_is_that_within_a_size():

@@ -16,9 +16,11 @@ from fabricated_frames import measured
 from law_worlds import searches
 from scipy import optimize, stats
 
-from paper_figures.inverse_law import equations, fig1, misfits
+from paper_figures.inverse_law import equations, fig1, misfits, settings
 from paper_figures.inverse_law.law import (
     ALTERNATIVES,
+    TOLERANCE,
+    crossings,
     families,
     joint_exponent,
     lack_of_fit_power,
@@ -26,11 +28,13 @@ from paper_figures.inverse_law.law import (
     power,
     reached,
 )
+from paper_figures.inverse_law.law import searches as searched
 from paper_figures.inverse_law.misfits import Scatter, largest_misfit
 from paper_figures.inverse_law.settings import BY_NAME, LIMIT
 from suite.batch_size.law import FitError, Updates, fit_inverse_law
 from suite.claims.intervals import Interval
-from suite.papers.catalogue import printed_value
+from suite.papers.artifact import Missing
+from suite.papers.catalogue import entries, printed_value
 
 SIZES = (1, 2, 4, 8, 16, 32, 64)
 
@@ -154,6 +158,24 @@ def test_at_an_end_of_the_range_the_squares_bound_the_other_side(end: float) -> 
     assert free_fit(seen, fixed=other)[2] == pytest.approx(bound, rel=5e-3)
 
 
+@pytest.mark.parametrize(("limit", "agrees"), [(1_000, True), (20_000, False)])
+def test_a_limit_is_a_bound(limit: float, agrees: bool) -> None:
+    """At M = 1 the law says 4,200 updates: not within 1,000 agrees with it, not within 20,000 does not."""
+    curve = counted(1.0, 10, 0.01, 6)
+    curve[0] = Updates(1, (None,) * 10, limit)
+    found = joint_exponent([[curve]])
+    assert (found.low <= 1 <= found.high and found.high - found.low < 0.2) is agrees
+
+
+def test_the_rule_tells_the_alternatives_apart_where_it_has_the_power() -> None:
+    assert power(Interval(-1, -1.1, -0.9, 10), TOLERANCE) >= 0.8
+    assert power(Interval(-1, -1.2, -0.8, 10), TOLERANCE) < 0.5
+    assert power(Interval(-1, -math.inf, math.inf, 10), TOLERANCE) == 0.0
+    judged = [c for c in entries("inverse_law") if c.unit.startswith("exponent of M in N") and c.empirical]
+    ends = {c.printed if c.side == "range" else (-1 - c.tolerance[0], -1 + c.tolerance[0]) for c in judged}
+    assert {tuple(round(end, 9) for end in pair) for pair in ends} == {(-1 - TOLERANCE, -1 + TOLERANCE)}
+
+
 def test_the_power_of_the_rule_by_hand() -> None:
     """An interval of +-0.1 around 0.7 or 1.3 lies outside 1 +- 0.15 with z = 0.05 / (0.1 / 1.96)."""
     assert power(Interval(-1, -1.1, -0.9, 3), 0.15) == pytest.approx(stats.norm.cdf(0.98))
@@ -161,7 +183,7 @@ def test_the_power_of_the_rule_by_hand() -> None:
 
 
 def test_the_power_of_lack_of_fit_is_that_of_a_noncentral_f() -> None:
-    laws = [fit_inverse_law(counted(1.0, seeds, 0.08, seeds), blocks=True) for seeds in (4, 6)]
+    laws = [fit_inverse_law(counted(1.0, seeds, 0.5, seeds), blocks=True) for seeds in (4, 6)]
     missed = []
     for exponent in ALTERNATIVES:
         missed.append(1.0)
@@ -173,6 +195,7 @@ def test_the_power_of_lack_of_fit_is_that_of_a_noncentral_f() -> None:
             critical = stats.f.ppf(0.95, spare, repeats)
             missed[-1] *= stats.ncf.cdf(critical, spare, repeats, seeds * squares / law.scatter**2)
     assert lack_of_fit_power(laws, 0.05) == pytest.approx(1 - max(missed), abs=1e-6)
+    assert 0.2 < max(missed) < 0.8
 
 
 # ---------------------------------------------------------------- which counts a law is fitted to
@@ -189,6 +212,7 @@ def censored_at(*sizes: int) -> Any:
 
 def test_a_threshold_counts_that_the_larger_half_of_the_sizes_reached() -> None:
     """Of eleven sizes the larger half begins at M = 32; of which two must have arrived at the lowest one used."""
+    assert FAST.thresholds("paper") == tuple(round(math.log(10) / 2**h, 4) for h in settings.PAPER_HALVINGS)
     three = list(FAST.thresholds("reduced"))
     assert list(families(censored_at(1, 16), FAST)) == three
     for size in (32, 1024):
@@ -196,6 +220,14 @@ def test_a_threshold_counts_that_the_larger_half_of_the_sizes_reached() -> None:
     lowest = lambda *but: reached(censored_at(*(m for m in FAST.powers if m not in but)), FAST)
     assert sum(u.censored == 0 for u in lowest(4, 512)) == 2
     assert not any(u.censored for u in lowest(4))
+
+
+def test_a_threshold_or_a_loss_that_was_not_searched_is_missing() -> None:
+    runs = searched(censored_at(), censored_at().groups)
+    assert len(crossings(runs, FAST.threshold(1))) == len(FAST.powers)
+    for threshold, monitor in ((FAST.threshold(6), "training"), (FAST.threshold(1), "validated")):
+        with pytest.raises(Missing, match=f"{threshold} of the {monitor} loss at batch size 1$"):
+            crossings(runs, threshold, monitor)
 
 
 def test_seeds_are_blocks_where_every_size_has_them_all() -> None:
@@ -249,6 +281,7 @@ def test_lacks_of_fit_count_by_their_number() -> None:
         assert len(tested) == 3
         value = min(1.0, 3 * min(tested.values()))
         told = lack_of_fit_power(list(tested), printed_value(name) / 3) >= 0.8
+        assert fig1.fit_power(tested) == lack_of_fit_power(list(tested), printed_value(name) / 3)
         found = measured(name, frame)
         assert (found.spans, found.n) == ((pytest.approx((value, value if told else 0.0, value)),), 3)
         assert told is (scatter < 0.5)

@@ -38,6 +38,7 @@ def test_batches_are_done_where_the_median_of_20_epochs_is_low() -> None:
     frame = cycles(losses)
     assert measured("isgd/fig1a/fast-batches-done", frame).spans == ((710,) * 3,)
     assert measured("isgd/fig1a/all-done", frame).spans == ((1410,) * 3,)
+    assert measured("isgd/fig1a/all-done", frame).n == 1
     assert measured("isgd/fig1a/b7-still-training", frame).values == (700,)
     assert measured("isgd/fig1b/b8-b9-done", frame).values == (1120,)
     assert measured("isgd/fig1b/b6-b7-done", frame).values == (1410,)

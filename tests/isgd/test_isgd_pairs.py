@@ -203,6 +203,7 @@ SYNC = 500 * 0.23 / 0.77  # of LeNet; Caffe-Quick's weights are 145,578 of its 4
 def test_the_largest_batch_is_set_beside_the_better_of_the_two_below() -> None:
     """Four cards are full at 2,000 images (1,200 of CIFAR-10): an update takes max(batch, that) and the sum."""
     frame = batches("a", {64: [1] * 3, 1000: [20, 30, 26], 2000: [24, 25, 30], 3000: [18, 20, 26]})
+    assert fig6.timed(fig6.A, frame, fewest=2)["time"].min() == pytest.approx(20 * (2000 + SYNC))
     ratio = (3000 + SYNC) / (2000 + SYNC)
     wanted = [math.log(ratio * late / soon) for late, soon in ((18, 20), (20, 25), (26, 26))]
     assert measured("isgd/fig6a/extreme-batch-slower", frame).spans == (pytest.approx(student(wanted)),)

@@ -39,6 +39,7 @@ LEFT_OUT = {
     "sgd-suite --install-completion": "writes into the files of the user's shell",
     "nox*": "makes an environment of its own; that its session exists is tested below",
     "pytest *": "judges each claim, as check does in test_artifacts",
+    "sgd-suite check -v": "the same",
     "python -m [!s]*": "minutes of timing, a card, or a site that is built; its --help is called below",
     "python examples/*": "trainings; tests/optim/test_examples runs them",
     "torchrun*": "several processes; tests/optim runs them",

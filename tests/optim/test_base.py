@@ -141,7 +141,7 @@ def test_a_group_that_is_added_is_stepped_by_the_base_and_restart_forgets():
         (
             lambda m: SMA(m, lr=0.1, nesterov=True),
             TypeError,
-            "no setting nesterov; settings of another optimiser come",
+            "no setting nesterov; it has lr, momentum",
         ),
         (lambda m: DelayedSGD(m), TypeError, "DelayedSGD needs lr"),
         (lambda m: ISGD(m, base=optim.AdamW, lr=0.1, batches=2, zeta=0.1), TypeError, "base"),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import re
-import statistics
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -37,25 +35,6 @@ def test_lambda_alone_interpolates_between_the_calibration_rows() -> None:
             assert times.lambda_only(row[2]) == pytest.approx(plans.printed_seconds(row))
     assert times.lambda_only(30) == pytest.approx((1573 * 2073 * 1299) ** (1 / 3))  # its three rows
     assert times.lambda_only(30) < times.lambda_only(18) < times.lambda_only(10)
-
-
-def test_the_model_is_set_beside_lambda_alone_on_the_same_20_rows(evidence: Archive) -> None:
-    found = measure(RUDRA.artifact("rudra/table2"), evidence, "smoke").found
-    run = evidence.read(plans.cifar_times().id).results
-    ours = {tuple(row): s for row, s in zip(run["rows"], run["predicted"], strict=True)}
-    near = [abs(ours[row] / plans.printed_seconds(row) - 1) <= 0.2 for row in times.OTHERS]
-    assert (len(near), found["held-out-near"].n) == (20, 20)
-    assert found["held-out-near"].values == (pytest.approx(sum(near) / 20),)
-    over = [times.lambda_only(row[2]) / plans.printed_seconds(row) for row in times.OTHERS]
-    by_lambda = found["held-out-near-lambda-only"].values, found["held-out-error-lambda-only"].values
-    middle = statistics.median(abs(math.log(ratio)) for ratio in over)
-    assert by_lambda == ((pytest.approx(sum(abs(r - 1) <= 0.2 for r in over) / 20),), (pytest.approx(middle),))
-    for name in ("error", "near"):
-        ((model, low, high),) = found[f"held-out-{name}"].spans
-        (alone,) = found[f"held-out-{name}-lambda-only"].values
-        assert low <= model <= high
-        sign = -1 if name == "error" else 1  # a gain is a smaller error, or more rows that are near
-        assert found[f"held-out-{name}-gain"].values == (pytest.approx(sign * (model - alone)),)
 
 
 def exact_time(settings: dict[str, Any], seed: int, constants: Sequence[float], row: tuple[int, int, int]) -> float:

@@ -221,6 +221,7 @@ def test_a_node_peaks_at_what_its_processors_add_up_to() -> None:
     """Four processors of eight cores at 3.84 GHz, 8 flop per cycle, in Gflop/s."""
     peak = quantity("table1/hardware-node-peak").of(frame_of({"none": [None]}))
     assert peak.values == (pytest.approx(983.04),)
+    assert quantity("fig2/push-10ms").of(frame_of({"none": [None]})).values == (pytest.approx(3.125),)
 
 
 def test_an_incast_takes_what_the_idle_link_takes_or_longer() -> None:

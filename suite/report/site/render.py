@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from suite.claims.board import MEANINGS as GRADE_MEANINGS
-from suite.claims.board import NOTHING, WORDS, board, word
+from suite.claims.board import NOTHING, WORDS, board, in_full
 from suite.claims.estimate import GRADES
 from suite.claims.judge import NEEDS, VERDICTS
 from suite.report.numerals import few, ours, printed, tolerance, values
@@ -69,7 +69,7 @@ def _engine() -> Environment:
     made.globals |= {
         "board_of": board,
         "headline": headline,
-        "word_of": word,
+        "word_of": in_full,
         "words": list(WORDS.values()),
         "symbols": SYMBOLS,
         "verdict_names": VERDICTS,
