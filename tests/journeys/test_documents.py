@@ -101,7 +101,7 @@ def test_a_command_line_of_the_pages_does_what_it_says(folder, monkeypatch, line
 
 
 def test_few_lines_are_left_out_and_every_reason_is_needed():
-    assert len(LEFT_OUT) <= 15
+    assert len(LEFT_OUT) <= 16
     unused = [pattern for pattern in LEFT_OUT if not any(fnmatchcase(line, pattern) for line in COMMANDS)]
     assert unused == []
 
