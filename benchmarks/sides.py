@@ -40,38 +40,6 @@ def labelled(name: str, device: str, threads: int) -> str:
     return f"{name}, {threads} thread{'s' if threads > 1 else ''}" if device == "cpu" else name
 
 
-def build(
-    workload: Workload, device: str, rivals: Collection[str], threads: Sequence[int], compile_all: bool = False
-) -> tuple[dict[str, Side], dict[str, str]]:
-    """Sides by name, and for those that cannot be had here the reason.
-
-    Sides in this process are tried with each number of ``threads``.
-    """
-    sides: dict[str, Side] = {}
-    absent = {rival: LEFT_OUT for rival in RIVALS if rival not in rivals}
-    _ours(sides, workload, device, threads)
-    for form, kind in forms_of(workload).items():
-        if ("plain" if form == "plain" else "forms") not in rivals:
-            continue
-        if form == "plain foreach" and device == "cuda":
-            continue  # that is what plain does there by itself
-        _threaded(sides, form, device, threads, plain.loop(workload, device, kind).run)
-    forms = forms_of(workload)
-    if "forms" in rivals and workload.family == "sweep" and device == "cpu" and cores() > 1:
-        best = quickest(workload, forms)  # each in a process of its own needs the memory of ten networks
-        _working(sides, f"{cores()} processes of {best}", Workers(workload, best, cores()), cores())
-    if "forms" in rivals and workload.family == "server" and not workload.softsync:
-        joined = Workload("", "training", workload.network, workload.batch * workload.learners)
-        for form, kind in forms.items():
-            name = f"one batch of {joined.batch} {form}"
-            _threaded(sides, name, device, threads, plain.loop(joined, device, kind).run)
-    if "compiled" in rivals:
-        _compiled(sides, absent, workload, device, threads, compile_all)
-    if "jax" in rivals:
-        _jax(sides, absent, workload, device, threads)
-    return sides, absent
-
-
 def forms_of(workload: Workload) -> dict[str, plain.Form]:
     """The forms that a workload's plain loop has: words have no memory format."""
     return {
@@ -90,67 +58,6 @@ def quickest(workload: Workload, forms: Mapping[str, plain.Form], device: str = 
     return min(seconds, key=lambda name: min(seconds[name]))
 
 
-def _threaded(
-    sides: dict[str, Side], name: str, device: str, threads: Sequence[int], run: Callable[[int], Any]
-) -> None:
-    """The same networks with each number of threads: only torch's setting differs."""
-    for count in threads:
-        sides[labelled(name, device, count)] = Side(run, count, in_process=count)
-
-
-def _ours(sides: dict[str, Side], workload: Workload, device: str, threads: Sequence[int]) -> None:
-    """``ours`` is one thread on one core, or beside a GPU; for a sweep, a process for each core."""
-    if workload.family == "sweep" and device == "cpu" and cores() > 1:
-        workers = Workers(workload, "ours", cores())
-        shown = {"processes": cores(), **_shown(workers.execution)}
-        sides["ours"] = Side(workers.run, cores(), shown, workers.close)
-    for count in threads:
-        name = "ours" if count == 1 else f"ours, {count} threads"
-        if name in sides:
-            name = "ours, 1 process"
-        elif workload.family == "sweep" and count > 1:
-            continue  # processes use the cores better
-        run, chosen = ours.in_process(workload, device, count)
-        sides[name] = Side(run, count, _shown(chosen), in_process=count)
-        if workload.softsync > 1:
-            run, chosen = ours.in_waves(workload, device, count)
-            sides[name.replace("ours", "ours in waves")] = Side(run, count, _shown(chosen), in_process=count)
-
-
-def _shown(chosen: dict[str, Any]) -> dict[str, Any]:
-    return {name: chosen[name] for name in SHOWN if name in chosen}
-
-
-def _compiled(
-    sides: dict[str, Side],
-    absent: dict[str, str],
-    workload: Workload,
-    device: str,
-    threads: Sequence[int],
-    compile_all: bool,
-) -> None:
-    """The plain loop around a compiled loss; on CUDA also with its kernels replayed as graphs."""
-    why = plain.why_not_compiled(device)
-    if not why and not workload.compiled and not compile_all:
-        why = "compiled only with --compile-all: of the larger networks that takes minutes"
-    modes: dict[str, dict[str, Any]] = {"compiled": {}}
-    if device == "cuda":
-        modes["compiled, CUDA graphs"] = {"mode": "reduce-overhead"}
-    if why:
-        absent |= dict.fromkeys(modes, why)
-        return
-    torch._dynamo.reset()  # what other workloads compiled counts against a limit
-    loss = plain.sentence_loss if workload.family == "translation" else plain.picture_loss
-    layouts = {"": plain.Form()}
-    if workload.family != "translation":
-        layouts[" channels-last"] = plain.FORMS["plain channels-last fused"]
-    for name, options in modes.items():
-        for layout, form in layouts.items():
-            compiled = torch.compile(loss, **options)
-            run = plain.loop(workload, device, form, compiled).run
-            _threaded(sides, name + layout, device, threads, run)
-
-
 def why_not_jax(workload: Workload, device: str) -> str:
     """Why no JAX side takes part, or nothing."""
     if workload.network not in JAX_NETWORKS or workload.family not in ("training", "sweep"):
@@ -160,35 +67,120 @@ def why_not_jax(workload: Workload, device: str) -> str:
     return "" if find_spec("jax") else "the package jax is not installed"
 
 
-def _jax(
-    sides: dict[str, Side], absent: dict[str, str], workload: Workload, device: str, threads: Sequence[int]
-) -> None:
-    """JAX in processes of its own; a sweep also by ``vmap``, and its best form in a process for each core."""
-    if why := why_not_jax(workload, device):
-        absent["jax"] = why
-        return
-    sweep = workload.family == "sweep"
-    kinds = (*JAX_FORMS, f"{JAX_FORMS[0]} vmap") if sweep else JAX_FORMS
-    for kind in kinds:
-        for count in threads:
-            _working(sides, labelled(kind, device, count), Workers(workload, kind, 1, count), count)
-    if sweep and cores() > 1:
-        timer = Timer(device)
-        seconds = {kind: timer(sides[labelled(kind, device, 1)], TRIED)[0] for kind in kinds}
-        best = min(kinds, key=seconds.__getitem__)
-        _working(sides, f"{cores()} processes of {best}", Workers(workload, best, cores()), cores())
+class Sides:
+    """The sides of a workload on a device, each in this process tried with each number of ``threads``."""
+
+    def __init__(self, workload: Workload, device: str, threads: Sequence[int]):
+        self.workload, self.device, self.threads = workload, device, threads
+        self.sweeps = workload.family == "sweep"
+        self.processes = cores() if self.sweeps and device == "cpu" else 1  # with which a sweep fills the cores
+        self.made: dict[str, Side] = {}
+        self.absent: dict[str, str] = {}  # why a side cannot be had here
+
+    def build(self, rivals: Collection[str], compile_all: bool) -> None:
+        """Ours, and those of the ``rivals``."""
+        self.absent |= {rival: LEFT_OUT for rival in RIVALS if rival not in rivals}
+        self.add_ours()
+        if "plain" in rivals:
+            self.add_loop("plain", plain.loop(self.workload, self.device, plain.FORMS["plain"]))
+        if "forms" in rivals:
+            self.add_forms()
+        if "compiled" in rivals:
+            self.add_compiled(compile_all)
+        if "jax" in rivals:
+            self.add_jax()
+
+    def add_loop(self, name: str, loop: plain.Loop) -> None:
+        """The same networks with each number of threads: only torch's setting differs."""
+        for count in self.threads:
+            self.made[labelled(name, self.device, count)] = Side(loop.run, count, in_process=count)
+
+    def add_workers(self, name: str, workers: Workers, threads: int) -> None:
+        self.made[name] = Side(workers.run, threads, workers.execution, workers.close)
+
+    def add_ours(self) -> None:
+        """``ours`` is one thread on one core, or beside a GPU; for a sweep, a process for each core."""
+        if self.processes > 1:
+            workers = Workers(self.workload, "ours", self.processes)
+            shown = {"processes": self.processes, **_shown(workers.execution)}
+            self.made["ours"] = Side(workers.run, self.processes, shown, workers.close)
+        for count in self.threads:
+            if self.sweeps and count > 1:
+                continue  # processes use the cores better
+            name = "ours" if count == 1 else f"ours, {count} threads"
+            self.add_ours_as("ours, 1 process" if name in self.made else name, count, ours.in_process)
+            if self.workload.softsync > 1:
+                self.add_ours_as(name.replace("ours", "ours in waves"), count, ours.in_waves)
+
+    def add_ours_as(self, name: str, count: int, make: Callable[[Workload, str, int], tuple[Any, Any]]) -> None:
+        run, chosen = make(self.workload, self.device, count)
+        self.made[name] = Side(run, count, _shown(chosen), in_process=count)
+
+    def add_forms(self) -> None:
+        """The loop in all its other forms, for a sweep also its best in processes; a batch for all of a server's."""
+        forms = forms_of(self.workload)
+        for name, form in forms.items():
+            if name != "plain" and not (name == "plain foreach" and self.device == "cuda"):  # as plain does there
+                self.add_loop(name, plain.loop(self.workload, self.device, form))
+        if self.processes > 1:  # each in a process of its own needs the memory of ten networks
+            best = quickest(self.workload, forms)
+            workers = Workers(self.workload, best, self.processes)
+            self.add_workers(f"{self.processes} processes of {best}", workers, self.processes)
+        if self.workload.family == "server" and not self.workload.softsync:
+            joined = Workload("", "training", self.workload.network, self.workload.batch * self.workload.learners)
+            for name, form in forms.items():
+                self.add_loop(f"one batch of {joined.batch} {name}", plain.loop(joined, self.device, form))
+
+    def add_compiled(self, compile_all: bool) -> None:
+        """The plain loop around a compiled loss; on CUDA also with its kernels replayed as graphs."""
+        why = plain.why_not_compiled(self.device)
+        if not why and not self.workload.compiled and not compile_all:
+            why = "compiled only with --compile-all: of the larger networks that takes minutes"
+        modes: dict[str, dict[str, Any]] = {"compiled": {}}
+        if self.device == "cuda":
+            modes["compiled, CUDA graphs"] = {"mode": "reduce-overhead"}
+        if why:
+            self.absent |= dict.fromkeys(modes, why)
+            return
+        torch._dynamo.reset()  # what other workloads compiled counts against a limit
+        words = self.workload.family == "translation"
+        loss = plain.sentence_loss if words else plain.picture_loss
+        layouts = {"": plain.Form()}
+        if not words:
+            layouts[" channels-last"] = plain.FORMS["plain channels-last fused"]
+        for name, options in modes.items():
+            for layout, form in layouts.items():
+                compiled = torch.compile(loss, **options)
+                self.add_loop(name + layout, plain.loop(self.workload, self.device, form, compiled))
+
+    def add_jax(self) -> None:
+        """JAX in processes of its own; a sweep also by ``vmap``, and its best form in a process for each core."""
+        if why := why_not_jax(self.workload, self.device):
+            self.absent["jax"] = why
+            return
+        kinds = (*JAX_FORMS, f"{JAX_FORMS[0]} vmap") if self.sweeps else JAX_FORMS
+        for kind in kinds:
+            for count in self.threads:
+                self.add_workers(labelled(kind, self.device, count), Workers(self.workload, kind, 1, count), count)
+        if self.processes > 1:
+            timer = Timer(self.device)
+            seconds = {kind: timer(self.made[labelled(kind, self.device, 1)], TRIED)[0] for kind in kinds}
+            best = min(kinds, key=seconds.__getitem__)
+            workers = Workers(self.workload, best, self.processes)
+            self.add_workers(f"{self.processes} processes of {best}", workers, self.processes)
 
 
-def _working(sides: dict[str, Side], name: str, workers: Workers, threads: int) -> None:
-    sides[name] = Side(workers.run, threads, workers.execution, workers.close)
+def _shown(chosen: dict[str, Any]) -> dict[str, Any]:
+    return {name: chosen[name] for name in SHOWN if name in chosen}
 
 
 def prepared(workload: Workload, effort: Effort) -> tuple[Alternation, dict[str, str], int]:
     """Sides that are built and warm, reasons for those that are not there, and how many rounds to make."""
     apply(choose(RunSpec("train"), effort.device, 1))
-    sides, absent = build(workload, effort.device, effort.rivals, effort.threads, effort.compile_all)
-    turns = Alternation(sides, Timer(effort.device))
+    sides = Sides(workload, effort.device, effort.threads)
+    sides.build(effort.rivals, effort.compile_all)
+    turns = Alternation(sides.made, Timer(effort.device))
     gone = turns.warm(workload.block, SAMPLE, hopeless)
-    absent |= {name: why for name, why in hopeless(turns.warmed).items() if name in gone}
+    absent = sides.absent | {name: why for name, why in hopeless(turns.warmed).items() if name in gone}
     round_seconds = turns.updates * sum(turns.warmed[name] for name in turns.sides)
     return turns, absent, min(MOST, max(FEWEST, round(effort.seconds / round_seconds)))

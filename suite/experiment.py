@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import wraps
 from pathlib import Path
 from typing import Any, Protocol
 
+from suite.communication.link import NoLab
 from suite.runs.store import Outcome
 from suite.spec import RunSpec
 
@@ -44,6 +46,20 @@ class Body(Protocol):
     """The function that does the work. It may import torch; finding it must not."""
 
     def __call__(self, spec: RunSpec, context: Context) -> Outcome: ...
+
+
+def in_lab(body: Body) -> Body:
+    """A body that needs a lab of hosts. Where there is none its result ``skipped`` is the reason, else empty."""
+
+    @wraps(body)
+    def run(spec: RunSpec, context: Context) -> Outcome:
+        try:
+            made = body(spec, context)
+        except NoLab as error:
+            return Outcome("finished", {"skipped": str(error)})
+        return replace(made, results={"skipped": "", **made.results})
+
+    return run
 
 
 class Together(Protocol):

@@ -29,7 +29,6 @@ TOLD = {
 
 
 NETWORKS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, {}) for name in CLASSIFIERS}
-NETWORKS["vgg_medium, normalised"] = "vgg_medium", {"normalise": True}
 
 
 def words(title: str) -> Iterator[str]:

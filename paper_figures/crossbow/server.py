@@ -16,7 +16,7 @@ from suite.clock import Link
 from suite.communication.link import PAYLOAD
 from suite.lazy import pd
 from suite.model_averaging.time_to_accuracy import MultiGpuServer
-from suite.papers.artifact import Groups, Missing
+from suite.papers.artifact import Groups
 from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame
 from suite.spec import RunSpec
@@ -84,8 +84,7 @@ def hosts(profile: str) -> Groups:
 
 def seconds(frame: Frame) -> pd.DataFrame:
     """Seconds an iteration by repeat (rows) and by learners, interval and barrier (columns). Raises Missing."""
-    if skipped := frame.needed(["hosts"]).one("hosts")["skipped"]:
-        raise Missing(f"the hosts could not be made: {skipped}")
+    frame.needed(["hosts"]).refuse_skipped("hosts")
     table = frame.table("hosts", "hosts")
     return table.pivot(index="repeat", columns=["learners", "tau", "barrier"], values="seconds")
 

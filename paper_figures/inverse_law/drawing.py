@@ -11,7 +11,7 @@ from suite.batch_size.law import FitError, Updates
 from suite.lazy import Axes, Figure, np, pd, sns
 from suite.papers.artifact import Missing
 from suite.papers.catalogue import printed_value
-from suite.report.style import GRID, LINES, MARKERS, PALETTE, PRINTED
+from suite.report.style import GRID, LINES, MARKERS, PALETTE, PRINTED, plain_numbers
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -37,13 +37,9 @@ def logarithmic(axes: Axes, sizes: Sequence[float]) -> None:
 
 def plain_decades(axes: Axes) -> None:
     """Plain numbers on a logarithmic vertical axis: 1, 2, 5 of each decade, or of many decades 1 alone."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
     low, high = axes.get_ylim()
-    decades = math.log10(high / low)
-    axes.yaxis.set_major_locator(LogLocator(10, subs=(1.0,) if decades > 3 else (1.0, 2.0, 5.0)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}" if value < 1 else f"{value:,.0f}"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    plain_numbers(axes.yaxis, (1,) if high > 1000 * low else (1, 2, 5))
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}" if value < 1 else f"{value:,.0f}")
 
 
 def updates_table(found: Mapping[float, Sequence[Updates]]) -> pd.DataFrame:

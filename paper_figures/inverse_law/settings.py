@@ -132,41 +132,39 @@ CHECKED = ("mnist_medium-lr0p05", 256, 2)  # tested after every update on the wh
 SWINGING = {"mnist_medium-lr0p05": (1, 2, 4, 8)}
 
 
-def sweep_spec(
-    row: Row,
-    batch: int,
-    seed: int,
-    profile: str,
-    *,
-    every_update: bool = False,
-    lower: bool = False,
-    swings: bool = False,
-) -> RunSpec:
-    """The search of one point of one curve.
+# How the loss of a search is tested.
+BY_GRID: Mapping[str, Any] = {"sample": SAMPLED_AT_REDUCED, "growth": GROWTH}
+EVERY_UPDATE: Mapping[str, Any] = {"sample": SAMPLED_AT_REDUCED, "growth": 0.0}
+WHOLE_SAMPLE: Mapping[str, Any] = {"sample": None, "growth": 0.0}  # after every update too
 
-    ``every_update`` reads the whole sample after every update, ``swings`` the small one; ``lower`` looks for lower
-    thresholds alone, each seed on a sample of its own.
-    """
-    paper = profile == "paper"
-    size = {"size": 32} if row.data == "mnist" else {}
-    examples = 60_000 if row.data == "mnist" else 50_000
-    halvings = PAPER_HALVINGS if paper else row.lower if lower else row.halvings
-    monitors = {"training": [row.threshold(h) for h in halvings]}
-    if validation := (PAPER_HALVINGS if paper else () if lower else row.validation):
-        monitors["validation"] = [row.threshold(h) for h in validation]
-    whole = paper or every_update
+
+def monitors(row: Row, profile: str, lower: bool) -> dict[str, list[float]]:
+    """The thresholds of a curve's losses; with ``lower`` those below them alone."""
+    halvings, validation = (row.lower, ()) if lower else (row.halvings, row.validation)
+    if profile == "paper":
+        halvings = validation = PAPER_HALVINGS
+    found = {"training": halvings, "validation": validation}
+    return {loss: [row.threshold(h) for h in several] for loss, several in found.items() if several}
+
+
+def sweep_spec(
+    row: Row, batch: int, seed: int, profile: str, *, lower: bool = False, tested: Mapping[str, Any] = BY_GRID
+) -> RunSpec:
+    """The search of one point of one curve; for its ``lower`` thresholds, each seed on a sample of its own."""
+    paper, mnist = profile == "paper", row.data == "mnist"
+    examples = 60_000 if mnist else 50_000
+    data = {"name": row.data, "labels": row.labels, "transform": row.transform}
     settings: dict[str, Any] = {
-        "data": {"name": row.data, "labels": row.labels, "transform": row.transform, **size},
+        "data": data | ({"size": 32} if mnist else {}),
         "model": {"name": row.model} | ({"classes": row.classes} if row.classes != 10 else {}),
         "descent": {"rule": "torch" if row.rate else "adam", "decay": DECAY},
         "rate": row.rate or 0.001,
         "batch": batch,
         "share": SHARE,
-        "sample": None if whole else SAMPLED_AT_REDUCED,
-        "growth": 0.0 if whole or swings else GROWTH,
         "every": PAPER_GRID[row.data] if paper else 1,
         "limit": max(LIMIT, PAPER_EPOCHS * examples // batch) if paper else LIMIT,
-        "monitors": monitors,
+        "monitors": monitors(row, profile, lower),
+        **(WHOLE_SAMPLE if paper else tested),
     }
     return RunSpec("inverse_law/sweep", settings | ({"sample_of": "each seed"} if lower else {}), seed)
 
@@ -188,7 +186,7 @@ def check_specs(profile: str) -> tuple[RunSpec, ...]:
     if profile != "reduced":
         return ()
     name, batch, seeds = CHECKED
-    return tuple(sweep_spec(BY_NAME[name], batch, seed, profile, every_update=True) for seed in range(seeds))
+    return tuple(sweep_spec(BY_NAME[name], batch, seed, profile, tested=WHOLE_SAMPLE) for seed in range(seeds))
 
 
 DIGITS = {
@@ -249,7 +247,7 @@ def curve_runs(profile: str) -> Groups:
     for name, batches in SWINGING.items() if profile == "reduced" else ():
         seeds = [spec.seed for spec in groups[f"{name}/{batches[0]}"]]
         for batch in batches:
-            specs = tuple(sweep_spec(BY_NAME[name], batch, seed, profile, swings=True) for seed in seeds)
+            specs = tuple(sweep_spec(BY_NAME[name], batch, seed, profile, tested=EVERY_UPDATE) for seed in seeds)
             groups[f"{name}/{batch}/every"] = specs
     return groups
 

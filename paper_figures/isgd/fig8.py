@@ -48,8 +48,7 @@ def on_hosts(frame: Frame, kind: str) -> pd.DataFrame:
 
     Raises Missing, with the reason, where the hosts could not be made.
     """
-    if why := frame.one(HOSTS[kind])["skipped"]:
-        raise Missing(f"the hosts could not be made: {why}")
+    frame.refuse_skipped(HOSTS[kind])
     rows = frame.table("occupancy", HOSTS[kind])
     share = 100 * rows["communicated"] / (rows["communicated"] + rows["computed"])
     return rows.assign(share=share).pivot(index="repeat", columns="batch", values="share")

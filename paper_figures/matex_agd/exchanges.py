@@ -26,7 +26,7 @@ from suite.communication.link import PAYLOAD
 from suite.cost_models.machines import DGX1, SANDY_BRIDGE, LayerCost, Machine, Setting, exchange, network
 from suite.cost_models.overlap import AllReduce, LayerTimes, NetworkTimes, delayed, rates
 from suite.lazy import Axes, np, pd, sns
-from suite.papers.artifact import Groups, Missing
+from suite.papers.artifact import Groups
 from suite.papers.panel import Frame
 from suite.report.style import INK, PALETTE
 from suite.spec import RunSpec
@@ -173,8 +173,7 @@ def on_hosts(frame: Frame, letter: str) -> dict[float, pd.DataFrame]:
 
 
 def _blocks(frame: Frame, group: str, name: str, by: str, value: str) -> dict[float, pd.DataFrame]:
-    if skipped := frame.needed([group]).one(group)["skipped"]:
-        raise Missing(f"the {group.split()[0]} could not be made: {skipped}")
+    frame.needed([group]).refuse_skipped(group)
     table = frame.table(name, group).query("method != 'empty sum'")
     found = {}
     for condition, part in table.groupby(by):

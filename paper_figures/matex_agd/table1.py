@@ -15,8 +15,8 @@ from typing import Any
 
 from paper_figures.matex_agd import settings
 from paper_figures.matex_agd.settings import CHECKPOINTS
-from suite.claims.intervals import Interval, least, mean_interval
-from suite.lazy import Axes, Figure, np, pd, scipy, sns
+from suite.claims.intervals import LEVEL, Interval, least, mean_interval, quantile
+from suite.lazy import Axes, Figure, np, pd, sns
 from suite.papers.artifact import Groups
 from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel, Quantity
@@ -77,7 +77,7 @@ def spread_of_one_seed(frame: Frame) -> pd.Series:
     serial arm of ``matex_agd/serial_gap`` early in training: Student t times the deviation of log accuracy.
     """
     logs = np.log(arms(frame).loc["serial"])  # [seeds, checkpoints]
-    return float(scipy.special.stdtrit(len(logs) - 1, 0.975)) * logs.std()
+    return quantile(len(logs) - 1, LEVEL) * logs.std()
 
 
 def level(frame: Frame, row: str, place: int) -> Interval:

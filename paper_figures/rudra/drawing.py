@@ -13,7 +13,7 @@ from suite.claims.intervals import Interval
 from suite.lazy import Axes, Figure, pd
 from suite.papers.artifact import Missing
 from suite.papers.panel import Frame
-from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE
+from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE, plain_numbers
 
 
 def about(row: Configuration) -> dict[str, Any]:
@@ -59,15 +59,10 @@ def draw_cifar(table: pd.DataFrame, figure: Figure) -> None:
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
 
 
-def logarithmic(axes: Axes, which: str = "x", subs: tuple[float, ...] = (1, 2, 5)) -> None:
+def logarithmic(axes: Axes, which: str = "x") -> None:
     """A logarithmic axis in plain numbers."""
-    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
-
     axes.set(**{f"{which}scale": "log"})
-    axis = axes.xaxis if which == "x" else axes.yaxis
-    axis.set_major_locator(LogLocator(subs=subs))
-    axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    axis.set_minor_formatter(NullFormatter())
+    plain_numbers(axes.xaxis if which == "x" else axes.yaxis)
 
 
 def dots(axes: Axes, table: pd.DataFrame, names: list[str]) -> None:

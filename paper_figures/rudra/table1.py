@@ -16,7 +16,6 @@ from paper_figures.rudra.plans import ADVERSARIAL, CORES_PER_NODE, system_groups
 from paper_figures.rudra.settings import LEARNERS_PER_NODE
 from suite.claims.intervals import Interval, mean_interval
 from suite.lazy import Figure, pd, sns
-from suite.papers.artifact import Missing
 from suite.papers.catalogue import printed_value
 from suite.papers.panel import Frame, Panel
 from suite.report.style import INK, PALETTE
@@ -51,10 +50,8 @@ def share_of_adv_star(frame: Frame) -> float:
 
 def processes(frame: Frame, group: str) -> pd.DataFrame:
     """The runs of the processes, a row per seed. Raises Missing, with the reason, where no host could be made."""
-    runs = frame[group]
-    if refused := [reason for reason in runs["skipped"] if reason]:
-        raise Missing(f"the hosts could not be made: {refused[0]}")
-    return runs
+    frame.refuse_skipped(group)
+    return frame[group]
 
 
 def steps(group: str, frame: Frame) -> list[Interval]:

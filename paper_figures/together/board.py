@@ -26,7 +26,7 @@ from suite.claims.intervals import Interval, holm, mean_interval, quantile, tail
 from suite.lazy import Axes, Figure, pd
 from suite.papers.artifact import Groups, Missing
 from suite.papers.panel import Frame, Panel, Quantity
-from suite.report.style import INK, MARKERS, PALETTE
+from suite.report.style import INK, MARKERS, PALETTE, plain_numbers
 from suite.runs.store import Run
 from suite.spec import RunSpec
 
@@ -261,13 +261,8 @@ def draw_ratio(axes: Axes, place: int, ratio: Ratio, colour: str, marker: str) -
 
 def ticks_of(axes: Axes) -> None:
     """Plain numbers: at 1, 2 and 5, and nearer to each other in a panel that spans less than a decade."""
-    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
-
     low, high = axes.get_xlim()
-    wide = high >= 10 * low
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if wide else (0.7, 1.0, 1.5, 2.0, 3.0, 5.0)))
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    plain_numbers(axes.xaxis, (1, 2, 5) if high >= 10 * low else (0.7, 1, 1.5, 2, 3, 5), "{x:g}")
 
 
 def label_of(each: Row) -> str:

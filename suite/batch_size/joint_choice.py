@@ -8,7 +8,7 @@
 1. measure the seconds of an update at every batch size;
 2. count updates to the threshold at the largest batch with the largest and the smallest rate, which gives t0; then at
    smaller and smaller batches, which give tau kappa and kappa, as far as the law fitted to the counts so far
-   (:mod:`suite.batch_size.joint`) says that the next one arrives;
+   (:class:`JointLaw`) says that the next one arrives;
 3. take the pair with the least N(M, eta) T(M), of those whose kappa eta / M leaves room to the pole;
 4. count there; fit and choose again where the count says otherwise.
 
@@ -336,7 +336,7 @@ def choose_batch_and_rate(
         >>> found.batch in (4, 16, 64) and found.rate in (0.02, 0.05)
         True
 
-    Source: ``suite.batch_size.joint``, a question of ours; Eq. 2 of the paper is its first order in rate / M.
+    Source: :class:`JointLaw`, a question of ours; Eq. 2 of the paper is its first order in rate / M.
     """
     check_pair(data)
     check_sizes(batches, None, len(data[0]), len(data[1]))

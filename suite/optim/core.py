@@ -184,7 +184,7 @@ ONE = torch.ones(())  # the rate that algorithms are told: the groups' own rates
 class Core:
     """An algorithm with its solver and collective.
 
-    ``weights`` [d] given, they become the state's own, and updates happen in them (:mod:`suite.optim.in_place`) where
+    ``weights`` [d] given, they become the state's own, and updates happen in them (``IN_PLACE``) where
     the rule has an update in place; another goes by the reference implementation.
     """
 

@@ -33,8 +33,7 @@ from suite.claims.intervals import at_least
 from suite.data.catalogue import DATASETS
 from suite.experiment import Experiment
 from suite.papers.described import Described, describe, learns
-from suite.papers.printed_settings import LENGTHS, SCALES, Basis, Printed, settings
-from suite.papers.printed_settings import PrintedExperiment as PrintedExperiment
+from suite.papers.printed_settings import LENGTHS, SCALES, Basis, Printed, PrintedExperiment, settings
 from suite.runs.store import Run, digest
 from suite.spec import RunSpec
 
@@ -331,18 +330,22 @@ def _drops(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
             yield STAND_IN, f"drops {[*ours.falls, *ours.drops]} for {asked} by mean loss"
         return
     epochs = ours.epochs or 0
-    asked = [(epoch, factor) for epoch, factor in (drops.values[0] if drops.values else ())]
-    if drops.periodic:
-        every, factor = drops.periodic
-        asked = [(every * (k + 1), factor ** (k + 1)) for k in range(int(epochs // every))]
+    asked = _at_epochs(drops, epochs)
     length = printed["epochs"]
     if length is not None and epochs < 0.99 * length.values[0] and len(ours.drops) == len(asked):
         return
     asked = [drop for drop in asked if ours.epochs is None or drop[0] < epochs]
-    pairs = list(zip(asked, ours.drops, strict=False))
-    alike = all(abs(a[0] - b[0]) <= 1 and isclose(a[1], b[1]) for a, b in pairs)
+    alike = all(abs(a - b) <= 1 and isclose(f, g) for (a, f), (b, g) in zip(asked, ours.drops, strict=False))
     if not (alike and len(asked) == len(ours.drops)):
         yield STAND_IN, f"drops {[(round(e), f) for e, f in ours.drops]} for {asked}"
+
+
+def _at_epochs(drops: Printed, epochs: float) -> list[tuple[float, float]]:
+    """The printed drops, epoch and factor; of those that come again and again, as many as ``epochs`` hold."""
+    if drops.periodic:
+        every, factor = drops.periodic
+        return [(every * k, factor**k) for k in range(1, int(epochs // every) + 1)]
+    return [(epoch, factor) for epoch, factor in (drops.values[0] if drops.values else ())]
 
 
 def _sample(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:

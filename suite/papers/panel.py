@@ -146,6 +146,12 @@ class Frame:
         self.refuse_damaged(keep)
         return replace(self, runs=self.runs.iloc[keep])
 
+    def refuse_skipped(self, group: str) -> None:
+        """Raise Missing, with the reason, where a run of the group found no lab to run in."""
+        for at in self.here(group):
+            if reason := self.rows[at]["skipped"]:
+                raise Missing(f"no lab could be made for {group}: {reason}")
+
     def refuse_damaged(self, rows: Iterable[int]) -> None:
         """Raise UnusableRun where the run of one of these rows is damaged."""
         for at in rows:

@@ -7,12 +7,14 @@ a drawing calls neither ``tight_layout`` nor ``subplots_adjust``, which would ta
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from suite.lazy import Figure, np, pd
 
 if TYPE_CHECKING:
+    from matplotlib.axis import Axis
     from numpy.typing import ArrayLike
 
 INK = "#1d1f23"  # axes and text; saved as currentColor in SVG, so a page or a viewer can turn it
@@ -82,6 +84,15 @@ def applied(figure_id: str) -> AbstractContextManager[None]:
 
     rules: Any = settings(figure_id)  # matplotlib's stubs want a dict of literal names
     return matplotlib.style.context(["default", rules])  # whatever else the process has set
+
+
+def plain_numbers(axis: Axis, steps: Sequence[float] = (1, 2, 5), numbers: str = "{x:,.0f}") -> None:
+    """Plain numbers on a logarithmic axis, at these ``steps`` of each decade."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=steps))
+    axis.set_major_formatter(numbers)
+    axis.set_minor_formatter(NullFormatter())
 
 
 def ramp(count: int) -> list[str]:

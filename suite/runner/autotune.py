@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import json
 import os
 import secrets
-import statistics
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
@@ -25,6 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from suite.experiment import Experiment, OutOfTime
 from suite.runs.files import fits, read_note
+from suite.runs.store import digest
 from suite.spec import RunSpec, canonical
 from suite.training.numerics import FIELDS, sound
 
@@ -124,7 +123,7 @@ def decide(
     if experiment.seconds(spec) * width < WORTH_SECONDS:
         return execution | {"reason": "too short to measure"}
     kind = _kind(spec, execution, width)
-    path = store / "choices" / f"{hashlib.sha256(kind.encode()).hexdigest()[:20]}.json"
+    path = store / "choices" / f"{digest(kind.encode())[:20]}.json"
     changes = _read(path, execution)
     if changes is None:
         changes = _keep(path, kind, execution, experiment.measure()(spec, execution, width))
@@ -230,17 +229,11 @@ DEFAULT = Candidate("looped", True, True, 1)
 
 
 class Ways(NamedTuple):
-    """Executions that can be measured, what they do, and why others cannot.
+    """Executions that can be measured."""
 
-    Attributes:
-        calls: an update, or a gradient of a run with a server, by way.
-        builds: of native ways, the build.
-        refused: why there are no others, by name.
-    """
-
-    calls: dict[Candidate, Callable[[], object]]
-    builds: dict[Candidate, str]
-    refused: dict[str, str]
+    calls: dict[Candidate, Callable[[], object]]  # an update, or a gradient of a run with a server
+    builds: dict[Candidate, str]  # of native ways
+    refused: dict[str, str]  # why there are no others, by name
 
 
 def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) -> dict[str, Any]:
@@ -260,7 +253,7 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
         seconds = alternating(sides, REPEATS, time.thread_time)
     else:
         seconds = alternating(sides, REPEATS, rest=REST if device == "cpu" else 0.0)
-    middle = {way: statistics.median(taken) for way, taken in seconds.items()}
+    middle = {way: median(taken) for way, taken in seconds.items()}
     chosen = preferred(seconds, DEFAULT, MARGIN, STEADY)
     return {
         **{name: value for name, value in chosen._asdict().items() if name != "direct"},  # the build says that

@@ -10,12 +10,12 @@ LIGHT, HEAVY = named("LeNet/MNIST, M=16"), named("ResNet-50/224x224, M=16")
 
 def test_a_compiler_that_is_not_there_is_a_reason_and_no_failure(monkeypatch):
     monkeypatch.setattr(sides.plain, "why_not_compiled", lambda device: "RuntimeError: no working C++ compiler")
-    built, absent = {}, {}
-    sides._compiled(built, absent, LIGHT, "cpu", (1,), compile_all=True)
-    assert (built, absent) == ({}, {"compiled": "RuntimeError: no working C++ compiler"})
+    light, heavy = (sides.Sides(workload, "cpu", (1,)) for workload in (LIGHT, HEAVY))
+    light.add_compiled(compile_all=True)
+    assert (light.made, light.absent) == ({}, {"compiled": "RuntimeError: no working C++ compiler"})
     monkeypatch.setattr(sides.plain, "why_not_compiled", lambda device: "")
-    sides._compiled(built, absent, HEAVY, "cpu", (1,), compile_all=False)
-    assert "--compile-all" in absent["compiled"]
+    heavy.add_compiled(compile_all=False)
+    assert "--compile-all" in heavy.absent["compiled"]
 
 
 def test_both_sides_train_the_same_workload_and_learn(monkeypatch):

@@ -7,8 +7,7 @@ import pytest
 from suite.claims.estimate import REDUCED, STAND_IN
 from suite.papers.described import describe
 from suite.papers.grades import departures
-from suite.papers.printed_settings import Printed
-from suite.papers.printed_settings import PrintedExperiment as PrintedExperiment
+from suite.papers.printed_settings import Printed, PrintedExperiment
 from suite.spec import RunSpec
 
 OURS = {

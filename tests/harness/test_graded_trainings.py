@@ -11,7 +11,6 @@ from suite.experiment import Experiment
 from suite.papers import grades
 from suite.papers.grades import Grade, ReadOf, Rests, grade, machine_of, read_of
 from suite.papers.printed_settings import Printed, PrintedSettings
-from suite.papers.printed_settings import PrintedExperiment as PrintedExperiment
 from suite.runs.store import Outcome, encode, verified
 from suite.spec import RunSpec
 

@@ -124,3 +124,11 @@ def test_test_files_have_names_of_their_own():
     """pytest imports them by their name alone, and refuses the second of two."""
     names = [path.name for path in sources("tests") if path.name.startswith("test_")]
     assert sorted(names) == sorted(set(names))
+
+
+def test_the_page_on_architecture_names_files_that_are_there() -> None:
+    page = (toy.CHECKOUT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([a-z_]+/[a-z_/]+\.(?:py|json))`", page))
+    places = (toy.CHECKOUT, toy.CHECKOUT / "suite")
+    assert named
+    assert not {name for name in named if not any((place / name).exists() for place in places)}

@@ -199,11 +199,11 @@ def test_the_trend_counts_networks_and_numbers_of_hosts_on_both_machines(letter:
     assert verdict("fig1b/same-trend", behind) == "not reproduced"
 
 
-@pytest.mark.parametrize(("letter", "what"), [("a", "link"), ("c", "hosts")])
-def test_what_could_not_be_made_is_missing(letter: str, what: str) -> None:
+@pytest.mark.parametrize(("letter", "group"), [("a", "link"), ("c", "hosts c")])
+def test_what_could_not_be_made_is_missing(letter: str, group: str) -> None:
     each = seconds(rates(), SHARED)
     made = {"link": [link(each, "no root")], "hosts c": [hosts(each, "no root")]}
-    with pytest.raises(Missing, match=f"the {what} could not be made: no root"):
+    with pytest.raises(Missing, match=f"no lab could be made for {group}: no root"):
         found(f"fig1{letter}/agd-best", frame_of(made, "reduced"))
     with pytest.raises(Missing, match="at smoke"):
         found(f"fig1{letter}/agd-best", frame_of({"layers": [None]}, "smoke"))

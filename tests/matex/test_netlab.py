@@ -11,11 +11,15 @@ import time
 from pathlib import Path
 
 import bodies
+import pandas as pd
 import psutil
 import pytest
 
 from suite.communication import link as netlab
 from suite.communication.launch import spawn
+from suite.experiment import Context, in_lab
+from suite.runs.store import Outcome
+from suite.spec import RunSpec
 
 WHY_NOT = netlab.probe()
 needs_lab = pytest.mark.skipif(bool(WHY_NOT), reason=f"no shaped link here: {WHY_NOT}")
@@ -132,3 +136,17 @@ def test_a_command_that_fails_is_told_with_the_first_line_that_it_said():
         netlab._call(sys.executable, "-c", "import sys; print('out'); sys.exit('no such device\\nnor other')")
     with pytest.raises(netlab.NoLab, match=r": exit status 3$"):
         netlab._call(sys.executable, "-c", "import sys; sys.exit(3)")
+
+
+def test_a_run_that_finds_no_lab_stores_the_reason(tmp_path):
+    table = pd.DataFrame({"seconds": [1.0]})
+
+    @in_lab
+    def body(spec: RunSpec, context: Context) -> Outcome:
+        if spec.settings["root"]:
+            return Outcome("finished", {"best": 1.0}, {"hosts": table})
+        raise netlab.NoLab("no root")
+
+    there, here = (body(RunSpec("toy/run", {"root": root}), Context(tmp_path, {})) for root in (True, False))
+    assert (there.results, there.curves) == ({"skipped": "", "best": 1.0}, {"hosts": table})
+    assert (here.status, here.results) == ("finished", {"skipped": "no root"})

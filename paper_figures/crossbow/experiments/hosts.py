@@ -21,7 +21,7 @@ from suite.communication.collectives import Processes
 from suite.communication.group import Group
 from suite.communication.launch import spawn
 from suite.communication.link import Device
-from suite.experiment import Context
+from suite.experiment import Context, in_lab
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, thaw
 
@@ -85,12 +85,10 @@ def on_hosts(group: Group, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [row for row in rows if row["repeat"]]
 
 
+@in_lab
 def hosts(spec: RunSpec, context: Context) -> Outcome:
-    """Seconds an iteration by learners and interval. Where there is no lab, stores the reason instead."""
+    """Seconds an iteration by learners and interval."""
     settings = thaw(spec.settings)
-    try:
-        with netlab.lab(settings["hosts"], settings["bits_per_second"]) as lab:
-            first, *_ = spawn(on_hosts, settings["hosts"], settings, timeout=60, lab=lab)
-    except netlab.NoLab as error:
-        return Outcome("finished", {"skipped": str(error)})
-    return Outcome("finished", {"skipped": ""}, {"hosts": pd.DataFrame(first)})
+    with netlab.lab(settings["hosts"], settings["bits_per_second"]) as lab:
+        first, *_ = spawn(on_hosts, settings["hosts"], settings, timeout=60, lab=lab)
+    return Outcome("finished", curves={"hosts": pd.DataFrame(first)})

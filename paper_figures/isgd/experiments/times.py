@@ -27,7 +27,7 @@ from suite.communication.collectives import Processes
 from suite.communication.group import Group
 from suite.communication.launch import spawn
 from suite.data.order import FixedCycle, SplitBatch
-from suite.experiment import Context
+from suite.experiment import Context, in_lab
 from suite.models import classifier, initialise
 from suite.models.table import counts
 from suite.runs.store import Outcome
@@ -173,23 +173,18 @@ def tree_updates(group: Group, asleep: Mapping[int, float], numbers: int, repeat
     return rows
 
 
+@in_lab
 def occupancy(spec: RunSpec, context: Context) -> Outcome:
-    """Seconds by batch and repetition, synchronisation until the last host has the weights.
-
-    Where there is no lab, stores the reason instead.
-    """
+    """Seconds by batch and repetition, synchronisation until the last host has the weights."""
     settings = thaw(spec.settings)
     hosts, numbers, rate = settings["hosts"], settings["numbers"], settings["bits_per_second"]
     there = 4 * counts(settings["model"]).parameters / settings["bandwidth"]  # seconds of a message on the cards
     slower = 4 * numbers / (rate / 8 * link.PAYLOAD) / there
     asleep = {b: slower * s for b, s in zip(settings["batches"], settings["seconds"], strict=True)}
-    try:
-        with link.lab(hosts, rate) as lab:
-            told = spawn(tree_updates, hosts, asleep, numbers, settings["repeats"], timeout=120, lab=lab)
-    except link.NoLab as error:
-        return Outcome("finished", {"skipped": str(error)})
+    with link.lab(hosts, rate) as lab:
+        told = spawn(tree_updates, hosts, asleep, numbers, settings["repeats"], timeout=120, lab=lab)
     table = pd.concat(map(pd.DataFrame, told)).groupby(["batch", "repeat"], as_index=False)
-    return Outcome("finished", {"skipped": ""}, {"occupancy": table[["computed", "communicated"]].max()})
+    return Outcome("finished", curves={"occupancy": table[["computed", "communicated"]].max()})
 
 
 def parts(spec: RunSpec, context: Context) -> Outcome:

@@ -34,7 +34,7 @@ from suite.communication.launch import spawn
 from suite.communication.link import Device
 from suite.cost_models.machines import LayerCost, Setting, network
 from suite.cost_models.overlap import LayerTimes, NetworkTimes
-from suite.experiment import Context
+from suite.experiment import Context, in_lab
 from suite.models import build, initialise
 from suite.optim import DelayedSGD
 from suite.runs.store import Outcome
@@ -149,7 +149,7 @@ def rival(make: Callable[[], nn.Module], inputs: Tensor) -> tuple[Step, Step]:
     return update, lambda: None
 
 
-def over_speeds(group: Group, workload: str, speeds: list[float], repeats: int) -> list[dict[str, Any]]:
+def over_speeds(group: Group, workload: str, speeds: Sequence[float], repeats: int) -> list[dict[str, Any]]:
     """Rows of :func:`timed` for every speed of the link."""
     make, shape = NETWORKS[workload]
     inputs = torch.rand(shape)
@@ -239,34 +239,28 @@ def dilated(settings: Mapping[str, Any], devices: int) -> tuple[NetworkTimes, fl
     return NetworkTimes(layers), there.beta * 8 / netlab.PAYLOAD * smaller / slower
 
 
+@in_lab
 def hosts(spec: RunSpec, context: Context) -> Outcome:
-    """Seconds per update by number of devices. Where there is no lab, stores the reason instead."""
+    """Seconds per update by number of devices."""
     settings = thaw(spec.settings)
     rows = []
-    try:
-        for place, devices in enumerate(settings["devices"]):
-            asleep, speed = dilated(settings, devices)
-            with netlab.lab(devices, speed) as lab:
-                first, *_ = spawn(on_hosts, devices, asleep, settings["repeats"], timeout=60, lab=lab)
-            rows += [{"devices": devices, "speed": speed, **row} for row in first]
-            context.report((place + 1) / len(settings["devices"]))
-    except netlab.NoLab as error:
-        return Outcome("finished", {"skipped": str(error)})
-    return Outcome("finished", {"skipped": ""}, {"hosts": pd.DataFrame(rows)})
+    for place, devices in enumerate(settings["devices"]):
+        asleep, speed = dilated(settings, devices)
+        with netlab.lab(devices, speed) as lab:
+            first, *_ = spawn(on_hosts, devices, asleep, settings["repeats"], timeout=60, lab=lab)
+        rows += [{"devices": devices, "speed": speed, **row} for row in first]
+        context.report((place + 1) / len(settings["devices"]))
+    return Outcome("finished", curves={"hosts": pd.DataFrame(rows)})
 
 
+@in_lab
 def link(spec: RunSpec, context: Context) -> Outcome:
-    """Ratios to no communication over the speeds asked for. Where there is no lab, stores the reason instead."""
-    settings = thaw(spec.settings)
-    try:
-        with netlab.lab() as lab:
-            tables = {}
-            for place, workload in enumerate(NETWORKS):
-                first, _ = spawn(
-                    over_speeds, 2, workload, settings["speeds"], settings["repeats"], timeout=60, lab=lab
-                )
-                tables[workload] = pd.DataFrame(first)
-                context.report((place + 1) / len(NETWORKS))
-    except netlab.NoLab as error:
-        return Outcome("finished", {"skipped": str(error)})
-    return Outcome("finished", {"skipped": ""}, tables)
+    """Ratios to no communication over the speeds asked for."""
+    speeds, repeats = spec.settings["speeds"], spec.settings["repeats"]
+    tables = {}
+    with netlab.lab() as lab:
+        for place, workload in enumerate(NETWORKS):
+            first, _ = spawn(over_speeds, 2, workload, speeds, repeats, timeout=60, lab=lab)
+            tables[workload] = pd.DataFrame(first)
+            context.report((place + 1) / len(NETWORKS))
+    return Outcome("finished", curves=tables)

@@ -87,46 +87,56 @@ def run(spec: RunSpec, context: Context) -> Outcome:
     s = spec.settings
     learners, size, updates, momentum = s["learners"], s["batch"], s["updates"], s["momentum"]
     made = problem(spec.seed)
-    everything = torch.arange(EXAMPLES)
-    x = torch.ones(DIMENSIONS, dtype=torch.float64)
+    trajectories = whole_runs(made, spec.seed, learners, size, updates, momentum)
+    return Outcome("finished", trajectories | first_updates(made, learners, size) | means(made, learners, size))
 
-    hard = schedule(learners, 0, updates, spec.seed)
+
+def whole_runs(
+    made: QuadraticProblem, seed: int, learners: int, size: int, updates: int, momentum: float
+) -> dict[str, float]:
+    """Protocols that are SGD with one learner, with one large batch, or asynchronous SGD."""
+    hard = schedule(learners, 0, updates, seed)
     union = [torch.cat([batch(w, t, size) for w in range(learners)]) % EXAMPLES for t in range(updates)]
-    large_batch = apart(follow(made, hard, learners, 0, size, momentum), plain(made, union, momentum))
-
     alone = [batch(0, t, size) % EXAMPLES for t in range(updates)]
-    single = [follow(made, schedule(1, n, updates, spec.seed), 1, n, size, momentum) for n in (0, 1)]
-
-    softsync = schedule(learners, learners, updates * learners, spec.seed)
-    as_async = asynchronous(
-        schedule(learners, learners, updates * learners, spec.seed), made, learners, size, momentum
-    )
-
-    one_by_one = [gradient(made, x, batch(w, 0, size)) for w in range(learners)]
-    first = Turn(0, tuple(GradientRef(w, 0, 0) for w in range(learners)))
-    mean_step = follow(made, [first], learners, 0, size, 0.0)
-    zero = torch.zeros(DIMENSIONS, dtype=torch.float64)
-    mean = sum(gradient(made, zero, batch(w, 0, size)) for w in range(learners)) / learners
-    single_step = follow(made, [Turn(0, (GradientRef(3, 0, 0),))], learners, learners, size, 0.0)
-
-    equal, unequal = server_tree(learners, learners // 4, 2), server_tree(learners, 5, 3)
-    flat = sum(one_by_one) / learners
-    two_level = sum(one_by_one) / learners
-    joint = gradient(made, x, torch.cat([batch(w, 0, size) for w in range(learners)]))
-    results = {
-        "hardsync_large_batch": large_batch,
-        "one_learner_hardsync": apart(single[0], plain(made, alone, momentum)),
-        "one_learner_softsync": apart(single[1], single[0]),
-        "async": apart(follow(made, softsync, learners, learners, size, momentum), as_async),
-        "hardsync_mean": apart(mean_step, -RATE * mean),
-        "async_single": apart(single_step, -RATE * gradient(made, zero, batch(3, 0, size))),
+    hardsync, softsync = (follow(made, schedule(1, n, updates, seed), 1, n, size, momentum) for n in (0, 1))
+    soft = schedule(learners, learners, updates * learners, seed)
+    as_async = asynchronous(soft, made, learners, size, momentum)
+    everything = torch.arange(EXAMPLES)
+    return {
+        "hardsync_large_batch": apart(follow(made, hard, learners, 0, size, momentum), plain(made, union, momentum)),
+        "one_learner_hardsync": apart(hardsync, plain(made, alone, momentum)),
+        "one_learner_softsync": apart(softsync, hardsync),
+        "async": apart(follow(made, soft, learners, learners, size, momentum), as_async),
         "full_batch": apart(plain(made, [everything], 0.0), full_batch_step(made)),
-        "two_level_mean": apart(two_level, joint),
-        "tree": apart(weighted_mean(equal, one_by_one), flat),
-        "unequal_tree": apart(weighted_mean(unequal, one_by_one), flat),
+    }
+
+
+def first_updates(made: QuadraticProblem, learners: int, size: int) -> dict[str, float]:
+    """One update from zero: by the mean of all gradients, and by one learner's alone."""
+    zero = torch.zeros(DIMENSIONS, dtype=torch.float64)
+    mean = sum((gradient(made, zero, batch(w, 0, size)) for w in range(learners)), zero) / learners
+    all_of_them = Turn(0, tuple(GradientRef(w, 0, 0) for w in range(learners)))
+    one = Turn(0, (GradientRef(3, 0, 0),))
+    return {
+        "hardsync_mean": apart(follow(made, [all_of_them], learners, 0, size, 0.0), -RATE * mean),
+        "async_single": apart(
+            follow(made, [one], learners, learners, size, 0.0), -RATE * gradient(made, zero, batch(3, 0, size))
+        ),
+    }
+
+
+def means(made: QuadraticProblem, learners: int, size: int) -> dict[str, float]:
+    """The mean of the learners' gradients against that of their joint batch, and as trees of servers form it."""
+    x = torch.ones(DIMENSIONS, dtype=torch.float64)
+    gradients = [gradient(made, x, batch(w, 0, size)) for w in range(learners)]
+    flat = sum(gradients, torch.zeros_like(x)) / learners
+    equal, unequal = server_tree(learners, learners // 4, 2), server_tree(learners, 5, 3)
+    return {
+        "two_level_mean": apart(flat, gradient(made, x, torch.cat([batch(w, 0, size) for w in range(learners)]))),
+        "tree": apart(weighted_mean(equal, gradients), flat),
+        "unequal_tree": apart(weighted_mean(unequal, gradients), flat),
         "tree_levels": depth(equal),
     }
-    return Outcome("finished", results)
 
 
 def asynchronous(turns: Sequence[Turn], made: QuadraticProblem, learners: int, size: int, momentum: float) -> Tensor:

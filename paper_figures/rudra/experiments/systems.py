@@ -18,7 +18,7 @@ from torch import Tensor
 from suite.communication import link
 from suite.communication.group import Group
 from suite.communication.launch import spawn
-from suite.experiment import Context
+from suite.experiment import Context, in_lab
 from suite.parameter_server.processes import Served
 from suite.parameter_server.protocol import GammaDurations
 from suite.parameter_server.tree_messages import Layout, TrainingJob
@@ -59,29 +59,24 @@ def host_of(layout: Layout, learners: int, per_leaf: int) -> list[int]:
     return [0, *inner, *(1 + learner * leaves // learners for learner in range(learners))]
 
 
+@in_lab
 def systems(spec: RunSpec, context: Context) -> Outcome:
-    """Overlap in % and mean staleness of each system, and the table ``learners`` of their seconds.
-
-    Where there is no lab, stores the reason instead.
-    """
+    """Overlap in % and mean staleness of each system, and the table ``learners`` of their seconds."""
     settings = thaw(spec.settings)
     learners, per_leaf = settings["learners"], settings["per_leaf"]
-    results: dict[str, Any] = {"skipped": ""}
+    results: dict[str, float] = {}
     rows: list[dict[str, Any]] = []
-    try:
-        for place, system in enumerate(settings["systems"]):
-            layout = Layout(job_of(settings, system, spec.seed), learners)
-            hosts = host_of(layout, learners, per_leaf)
-            with link.lab(1 + max(hosts), 8 / link.PAYLOAD * settings["bytes_per_second"]) as made:
-                lab = link.Lab(tuple(made.networks[host] for host in hosts))
-                told = spawn(part, len(hosts), settings, system, spec.seed, timeout=settings["patience"], lab=lab)
-            seconds = [each for each in told if each and "computing" in each]
-            rows += [{"system": system, "learner": learner, **each} for learner, each in enumerate(seconds)]
-            computing, waiting = (sum(each[name] for each in seconds) for name in ("computing", "communicating"))
-            results[f"overlap {system}"] = 100 * computing / (computing + waiting)
-            stale = told[0]["staleness"]
-            results |= {f"staleness {system}": sum(stale) / len(stale), f"largest {system}": max(stale)}
-            context.report((place + 1) / len(settings["systems"]))
-    except link.NoLab as error:
-        return Outcome("finished", {"skipped": str(error)})
+    for place, system in enumerate(settings["systems"]):
+        layout = Layout(job_of(settings, system, spec.seed), learners)
+        hosts = host_of(layout, learners, per_leaf)
+        with link.lab(1 + max(hosts), 8 / link.PAYLOAD * settings["bytes_per_second"]) as made:
+            lab = link.Lab(tuple(made.networks[host] for host in hosts))
+            told = spawn(part, len(hosts), settings, system, spec.seed, timeout=settings["patience"], lab=lab)
+        seconds = [each for each in told if each and "computing" in each]
+        rows += [{"system": system, "learner": learner, **each} for learner, each in enumerate(seconds)]
+        computing, waiting = (sum(each[name] for each in seconds) for name in ("computing", "communicating"))
+        results[f"overlap {system}"] = 100 * computing / (computing + waiting)
+        stale = told[0]["staleness"]
+        results |= {f"staleness {system}": sum(stale) / len(stale), f"largest {system}": max(stale)}
+        context.report((place + 1) / len(settings["systems"]))
     return Outcome("finished", results, {"learners": pd.DataFrame(rows)})
