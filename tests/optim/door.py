@@ -21,7 +21,7 @@ from suite.communication.collectives import CompletedSum, Local
 from suite.optim import EASGD, ISGD, SMA, DelayedSGD, DiLoCo, LocalSGD, PostLocalSGD
 from suite.training.optimizers import ALL, Stepped, TorchSGD
 
-EXAMPLES, BATCH, UPDATES, RATE = 96, 12, 24, 0.1
+EXAMPLES, BATCH, UPDATES, RATE = 96, 12, 18, 0.1
 MOMENTUM, DECAY = 0.9, 1e-3
 
 

@@ -28,7 +28,7 @@ from suite.optim import EASGD, SMA, DelayedSGD, WorkerLost, joining, parameter_s
 
 
 def equal_to_reference(group: Group, names: list[str], dtype: str) -> dict[str, list[float]]:
-    """The evaluated model of each method after 24 updates, one start of the processes for all."""
+    """The evaluated model of each method after the updates, one start of the processes for all."""
     found = {}
     for name in names:
         module = network(getattr(torch, dtype), seed=group.rank)  # only process 0's weights count

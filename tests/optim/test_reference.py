@@ -1,4 +1,4 @@
-"""Every optimiser equals the reference implementation it is the face of, over 24 updates with batch norm."""
+"""Every optimiser equals the reference implementation it is the face of, over 18 updates with batch norm."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ LEARNERS = 3
 
 
 def trained(n: int, dtype: torch.dtype, fused: bool, **options) -> tuple[Softsync, list[Turn]]:
-    """After 24 updates by learners with batches of their own, and the vector clocks."""
+    """After the updates by learners with batches of their own, and the vector clocks."""
     turns: list[Turn] = []
     module = network(dtype)
     settings = {"lr": RATE, "momentum": MOMENTUM, "weight_decay": DECAY, "n": n, "learners": LEARNERS, **options}
