@@ -83,6 +83,7 @@ class Chosen(NamedTuple):
     stored: Collection[str]
     lacking: int  # left out without their data
     beyond: int  # left out for want of memory
+    shipped: int  # left out since the suite comes with them
     empty: bool  # the selection has no runs at the profile
 
 
@@ -94,7 +95,7 @@ def choose(selection: Selection, options: RunOptions) -> Chosen:
     """
     store, memory = options.store, options.memory
     whole = calibrated(plan(selection, options.profile, options.seeds), known(store))
-    empty = not whole
+    every = len(whole)
     if options.missing:
         shipped = set[str]().union(*(archive.ids() for archive in committed()))
         whole = [p for p in whole if p.spec.id not in shipped]
@@ -109,7 +110,8 @@ def choose(selection: Selection, options: RunOptions) -> Chosen:
         stored=stored,
         lacking=sum(p.spec.id in absent for p in fitting),
         beyond=sum(memory is not None and p.memory > memory and p.spec.id not in stored for p in mine),
-        empty=empty,
+        shipped=every - len(whole),
+        empty=not every,
     )
 
 
@@ -163,8 +165,7 @@ def run_artifacts(selection: Selection, asked: Sequence[str], options: RunOption
             counts["late"] += len(busy) - len(todo)
         if counts[NOT_BEGUN]:
             progress.note(f"{counts[NOT_BEGUN]} runs not begun")
-        ended = no_runs(selection, options.profile) if chosen.empty else ending(counts, chosen.lacking, chosen.beyond)
-        print(ended, file=sys.stderr)
+        print(no_runs(selection, options.profile) if chosen.empty else ending(counts, chosen), file=sys.stderr)
         leave_if_asked()
     return 1 if counts["failed"] else 0
 
@@ -187,11 +188,12 @@ def show(report: RunReport, artifact: str, progress: Progress) -> None:
         progress.note(f"{report.spec.id}: {report.why}")
 
 
-def ending(counts: Mapping[str, int], lacking: int, beyond: int) -> str:
-    """What became of the runs, by state; how many were left out without their data, or for want of memory."""
+def ending(counts: Mapping[str, int], chosen: Chosen) -> str:
+    """What became of the runs, by state; how many were left out, and why."""
     states = {"stored": "runs stored", "present": "already there", "late": "left for later", "failed": "failed"}
     told = [f"{counts[state]} {words}" for state, words in states.items()]
-    left_out = {"without their data": lacking, "beyond --memory": beyond}
+    left_out = {"without their data": chosen.lacking, "beyond --memory": chosen.beyond}
+    left_out["come with the suite"] = chosen.shipped
     return ", ".join([*told, *(f"{count} {words}" for words, count in left_out.items() if count)])
 
 

@@ -16,7 +16,7 @@ from suite.commands.check import console, sheet
 from suite.commands.plan import first_seeds
 from suite.commands.run import RunOptions, run_artifacts
 from suite.commands.submit import Request, submit_artifacts
-from suite.data.catalogue import DataError
+from suite.data.catalogue import DataError, available
 from suite.experiment import Context
 from suite.lazy import Axes, Figure, pd
 from suite.own.variation import Variation, VariationError, parse, variations
@@ -105,7 +105,7 @@ def varied_runs(artifact: Artifact, texts: Sequence[str], options: RunOptions) -
 def check_settings(groups: Groups, varied: Sequence[Variation], data: Path | None, device: str) -> None:
     """Set up one changed run of each kind. Raises VariationError for settings that no run could have.
 
-    A run whose data set is not here is left to those who compute it.
+    A run whose data set is not here is left to those who compute it. Raises DataError for data that no set has.
     """
     unchanged = {spec.id for specs in groups.values() for spec in specs}
     on = pick_device(device)
@@ -117,14 +117,14 @@ def check_settings(groups: Groups, varied: Sequence[Variation], data: Path | Non
             if s.id not in unchanged
         }
         for spec in changed.values():
-            check = experiment(spec.experiment).check
-            if check is None:
+            made = experiment(spec.experiment)
+            if made.check is None or not all(available(name, data)[0] for name in made.data(spec)):
                 continue
             with TemporaryDirectory() as folder:
                 try:
-                    check()(spec, Context(Path(folder), choose(spec, on, 1), data))
+                    made.check()(spec, Context(Path(folder), choose(spec, on, 1), data))
                 except DataError:
-                    continue
+                    raise
                 except ValueError as error:
                     raise VariationError(f"no run can have {each.label}: {error}") from None
 
@@ -201,7 +201,8 @@ def drawn_table(
     parts, drawings = [], list[Any](figure.subfigs)
     for (label, each), part in zip(evidence.items(), drawings, strict=False):
         shown = artifact.frame(each) if artifact.frame else plotted(part)
-        parts.append(shown.assign(setting=label, **changes.get(label, {})))
+        values = {path: str(v) if isinstance(v, list) else v for path, v in changes.get(label, {}).items()}
+        parts.append(shown.assign(setting=label, **values))
     return pd.concat(parts, ignore_index=True)
 
 

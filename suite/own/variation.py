@@ -85,11 +85,12 @@ def written(spec: RunSpec) -> dict[str, Any]:
     return dict(parts(spec.settings, ""))
 
 
-def unwritten(spec: RunSpec) -> set[str]:
-    """Settings that a specification leaves at their defaults: fields of its algorithm, solver and order."""
+def unwritten(spec: RunSpec) -> dict[str, Any]:
+    """Settings that a specification leaves at their defaults, with these: fields of its algorithm and solver."""
     from suite.training.build import defaults
 
-    return defaults(spec.settings) - set(written(spec))
+    there = written(spec)
+    return {path: default for path, default in defaults(spec.settings).items() if path not in there}
 
 
 def variations(groups: Groups, asked: Mapping[str, Sequence[Any]]) -> list[Variation]:
@@ -121,7 +122,7 @@ def variations(groups: Groups, asked: Mapping[str, Sequence[Any]]) -> list[Varia
 def changed(spec: RunSpec, changes: Mapping[str, Any]) -> RunSpec:
     """The specification with those of the changes that it has a place for."""
     settings, free = thaw(spec.settings), set(changes) - set(written(spec))
-    allowed = unwritten(spec) if free else set[str]()
+    allowed = unwritten(spec) if free else {}
     for path, value in changes.items():
         if path in free and path not in allowed:
             continue
@@ -144,13 +145,16 @@ def _checked(
 ) -> list[Any]:
     """The values, of the kind that the setting has. Raises VariationError."""
     present = [settings[path] for settings in known if path in settings]
-    if not present and not any(path in unwritten(spec) for spec in specs):
-        every = set().union(*known, *map(unwritten, specs))
-        raise VariationError(_unknown(path, every))
+    if not present:
+        left = list(map(unwritten, specs))
+        present = [defaults[path] for defaults in left if path in defaults]
+        if not present:
+            raise VariationError(_unknown(path, set().union(*known, *left)))
     if len(values) == 1 and isinstance(values[0], list) and not any(isinstance(old, list) for old in present):
         values = values[0]
-    old = present[0] if present else None
-    return [_like(path, value, old) for value in values]
+    if not values:
+        raise VariationError(f"{path} is no list, and [] holds no value for it")
+    return [_like(path, value, present[0]) for value in values]
 
 
 def _like(path: str, value: Any, old: Any) -> Any:
@@ -178,4 +182,4 @@ def _unknown(path: str, known: Iterable[str]) -> str:
     by_last = [n for n in names if difflib.get_close_matches(last, [n.rpartition(".")[2]], 1, CLOSE)]
     meant = list(dict.fromkeys([*same, *by_last]))[:NEAR]
     hint = f"did you mean {' or '.join(meant)}?" if meant else ""
-    return f"no run has a setting {path!r}; {hint or 'there are ' + ', '.join(names)}"
+    return f"no run has a setting {path!r}; {hint or 'there are ' + (', '.join(names) or 'none')}"

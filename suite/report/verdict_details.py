@@ -237,8 +237,9 @@ def _registered(verdict: Verdict) -> Iterator[tuple[str, str]]:
     """When the present rule was registered, and what it says where another one decides."""
     line = last_line(verdict.claim)
     yield "register", f"{verdict.order or 'registered'}; {line}" if line else "no line"
-    if verdict.family:
-        yield "family", f"corrected with {verdict.family - 1} other claims on the same runs (Holm)"
+    if verdict.family > 1:
+        others = verdict.family - 1
+        yield "family", f"corrected with {others} other claim{'s' if others > 1 else ''} on the same runs (Holm)"
     if later := verdict.exploratory:
         shown = ", ".join(ours(later.measured, later.claim)) if later.measured else ""
         yield "exploratory", f"{later.verdict} {shown}".rstrip()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+import inspect
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,10 +96,10 @@ def fields(kind: Any, values: Mapping[str, Any], what: str, besides: Collection[
 
     The fields ``besides`` are not for settings to give.
     """
-    known = settings_of(kind) - set(besides)
-    if unknown := set(values) - known:
+    known = {name: default for name, default in settings_of(kind).items() if name not in besides}
+    if unknown := set(values) - set(known):
         raise ValueError(f"{what}: unknown settings {sorted(unknown)}; known are {sorted(known)}")
-    if missing := {name for name in known - set(values) if not hasattr(kind, name)}:
+    if missing := {name for name, default in known.items() if default is REQUIRED and name not in values}:
         raise ValueError(f"{what}: {', '.join(sorted(missing))} must be set, since there is no default")
     return dict(values)
 
@@ -119,9 +119,12 @@ def make_optimizer(settings: Mapping[str, Any], flat: FlatModule) -> Optimizer:
     return kind(**values)
 
 
-def settings_of(kind: Any) -> set[str]:
-    """The names of a NamedTuple's or dataclass's fields."""
-    return set(getattr(kind, "_fields", None) or [field.name for field in dataclasses.fields(kind)])
+REQUIRED = inspect.Parameter.empty
+
+
+def settings_of(kind: Any) -> dict[str, Any]:
+    """The fields of a NamedTuple or dataclass by name, each with its default, or ``REQUIRED``."""
+    return {name: field.default for name, field in inspect.signature(kind).parameters.items()}
 
 
 def make_algorithm(
@@ -132,27 +135,32 @@ def make_algorithm(
     kind = ALGORITHMS[values.pop("name")]
     if values.get("batches") == "epoch":
         values["batches"] = batches_per_epoch
-    return kind(optimizer, collective, **fields(kind, values, "algorithm", besides=settings_of(Algorithm)))
+    return kind(optimizer, collective, **fields(kind, values, "algorithm", besides=set(settings_of(Algorithm))))
 
 
-def defaults(settings: Mapping[str, Any]) -> set[str]:
-    """Paths of the settings that the algorithm and the solver of a run have, whether they are written out or not."""
-    found: set[str] = set()
+def defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings that the algorithm and the solver of a run have, whether they are written out or not.
+
+    By path, each with its plain default, None without one.
+    """
+    found: dict[str, Any] = {}
     algorithm, descent = settings.get("algorithm"), settings.get("descent")
     if isinstance(algorithm, Mapping):
-        own = settings_of(ALGORITHMS[algorithm["name"]]) - settings_of(Algorithm)
-        found |= {f"algorithm.{name}" for name in own}
+        own, bound = settings_of(ALGORITHMS[algorithm["name"]]), settings_of(Algorithm)
+        found |= {f"algorithm.{name}": default for name, default in own.items() if name not in bound}
     if isinstance(descent, Mapping):
-        found |= {f"descent.{name}" for name in settings_of(SOLVERS[descent["rule"]]).difference(BOUND)}
+        own = settings_of(SOLVERS[descent["rule"]])
+        found |= {f"descent.{name}": default for name, default in own.items() if name not in BOUND}
     if "evaluate" in settings:  # of a training run
-        warm = {"updates", "rate", "batch", "descent.rule", "descent.momentum", "descent.decay"}
-        found |= {f"warmstart.{path}" for path in found | warm}
-    return found
+        warm = dict.fromkeys(("updates", "rate", "batch", "descent.rule", "descent.momentum", "descent.decay"))
+        found |= {f"warmstart.{path}": default for path, default in (warm | found).items()}
+    plain = bool | int | float | str | tuple
+    return {path: thaw(default) if isinstance(default, plain) else None for path, default in found.items()}
 
 
 def left_over(descent: Mapping[str, Any]) -> set[str]:
     """Settings of a solver that its rule does not have, as they were another's."""
-    known = settings_of(SOLVERS[descent["rule"]])
+    known = set(settings_of(SOLVERS[descent["rule"]]))
     return set(descent) - known - {"rule"} - ({"multipliers"} if "lr_scale" in known else set())
 
 

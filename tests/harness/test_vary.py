@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from suite.commands.run import RunOptions
 from suite.commands.vary import UndrawableError, draw_side_by_side, drawn_table, vary_artifact
+from suite.data.catalogue import DataError
 from suite.own.variation import VariationError, parse, variations, written
 from suite.papers import catalogue
 from suite.papers.artifact import Artifact, Evidence
@@ -24,12 +25,12 @@ FIG5A = paper("isgd").artifact("isgd/fig5a").runs("smoke")
 
 
 def test_a_run_takes_up_the_settings_that_it_has():
-    first, second = variations(FIG5A, parse(["algorithm.zeta=1, 0.3", "algorithm.queue=7"]))
-    assert first.label == "zeta = 1, queue = 7"
+    first, second = variations(FIG5A, parse(["algorithm.zeta=1, 0.3", "algorithm.queue=literal"]))
+    assert first.label == "zeta = 1, queue = literal"
     assert first.groups["sgd"] == second.groups["sgd"] == FIG5A["sgd"]
     for spec, old in zip(second.groups["isgd"], FIG5A["isgd"], strict=True):
         assert spec.seed == old.seed
-        assert written(spec) == written(old) | {"algorithm.zeta": 0.3, "algorithm.queue": 7}
+        assert written(spec) == written(old) | {"algorithm.zeta": 0.3, "algorithm.queue": "literal"}
 
 
 def test_another_solver_and_a_warm_start_take_what_they_have():
@@ -54,6 +55,8 @@ def test_another_solver_and_a_warm_start_take_what_they_have():
         ("algorithm.optimizer=1", "there are algorithm.anchor"),  # bound by the harness, no setting
         ("algorithm.zeta=much", r"algorithm.zeta is a number \(0.01\), and 'much' is a name"),
         ("updates=1e30", r"updates is a whole number \(270\), and 1e\+30 is none"),
+        ("batch=[]", r"batch is no list, and \[\] holds no value for it"),
+        ("algorithm.factors=1", r"algorithm.factors is a list"),
         ("batch=32", "batch = 32 changes nothing"),
         ("batch", "must be KEY=VALUE"),
         ("batch=" + ",".join(map(str, range(1, 40))), "39 combinations of values are more than 24"),
@@ -71,11 +74,13 @@ def test_what_cannot_be_changed_is_refused_with_what_can(asked: str, sentence: s
         ("algorithm.name=rudra", "algorithm: workers must be set"),
         ("evaluate.every=0", "evaluate.every=0 must be a whole number, 1 or more"),
         ("descent.momentum=7", r"momentum=7.0 must lie in \[0, 1\)"),
+        ("algorithm.factors=[1,0.5]", "one before each and one after the last; got 2"),
+        ("data.size=7", "size=7 is not offered"),
     ],
 )
 def test_settings_that_no_run_could_have_are_refused_before_any_runs(asked: str, sentence: str, tmp_path: Path):
     options = RunOptions("smoke", tmp_path / "store", seeds=1)
-    with pytest.raises(VariationError, match=sentence):
+    with pytest.raises((VariationError, DataError), match=sentence):
         vary_artifact("isgd/fig5a", [asked], None, options, tmp_path, ["svg"])
     assert not list(tmp_path.iterdir())
 
@@ -88,7 +93,7 @@ def drawn(settings: list[float], draw) -> tuple[Figure, pd.DataFrame]:
     evidence = {label: Evidence({}, {"runs": (spec,)}, "smoke") for label, spec in specs.items()}
     figure = Figure()
     draw_side_by_side(artifact, evidence, figure)
-    return figure, drawn_table(artifact, evidence, figure, {"value = 5": {"value": 5.0}})
+    return figure, drawn_table(artifact, evidence, figure, {"value = 5": {"value": 5.0, "steps": [3, 4, 5]}})
 
 
 def value(evidence: Evidence) -> float:
@@ -101,7 +106,7 @@ def test_drawings_stand_side_by_side_on_common_axes():
     assert [[patch.get_height() for patch in axes.patches] for axes in panels] == [[1, 1], [1, 5], [1, 3]]
     assert len({axes.get_ylim() for axes in panels}) == 1
     assert [part.get_suptitle() for part in figure.subfigs[:3]] == ["unchanged", "value = 5", "value = 3"]
-    assert table[table["setting"] == "value = 5"]["value"].tolist() == [5.0] * 2
+    assert table[table["setting"] == "value = 5"][["value", "steps"]].values.tolist() == [[5.0, "[3, 4, 5]"]] * 2
 
 
 def test_a_drawing_that_fails_on_a_setting_is_named_with_it():
