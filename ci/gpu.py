@@ -338,7 +338,7 @@ def main() -> int:
     profile = chosen.profile or ("paper" if chosen.claims else "reduced")
     workers, only = chosen.workers or 1, listed(chosen.only)
 
-    # What earlier calls left, and what the rest of the budget should decide.
+    # Take up what earlier calls left, and say what the rest of the budget should decide.
     began = time.monotonic()
     if chosen.after:
         go_on(chosen.after.resolve(), store)

@@ -157,7 +157,7 @@ def measured_lines(name: str) -> dict[Path, set[int]]:
 
     lines: dict[Path, set[int]] = defaultdict(set)
     source, home = Layered(committed()), str(ROOT / "paper_figures" / name)
-    # Of a quantity that is found by way of others no note is made either.
+    # No note is made of a quantity that is found by way of others, either.
     Quantity.note = property(lambda self: "", lambda self, note: None)  # type: ignore[assignment, misc]
 
     def note(frame: FrameType, event: str, _: Any) -> Callable[..., Any] | None:

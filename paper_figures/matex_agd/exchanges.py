@@ -56,7 +56,7 @@ def settings_of(machine: Machine) -> tuple[Setting, ...]:
 
 
 def of_settings(values: Sequence[float]) -> Interval:
-    """What is modelled at the centre of a machine's ranges, with its extremes over the corners."""
+    """The value at the centre of a machine's ranges, with its extremes over the corners."""
     return over_ends(values[0], values)
 
 

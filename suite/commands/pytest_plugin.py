@@ -102,7 +102,7 @@ class ClaimItem(pytest.Item):
         printed = ", ".join(f"{v:.6g}" for v in claim.printed) or "no number"
         return (
             f"{claim.id}: {self.verdict.verdict}: {self.verdict.why}\n  {claim.says} ({claim.where})\n"
-            f"  printed {printed} {claim.unit}, measured {measured}; rule {claim.rule}, because {claim.because}"
+            f"  {claim.basis} {printed} {claim.unit}, measured {measured}; rule {claim.rule}, because {claim.because}"
         )
 
     def reportinfo(self) -> tuple[Path, None, str]:

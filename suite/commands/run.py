@@ -88,9 +88,9 @@ class Chosen(NamedTuple):
 
 
 def choose(selection: Selection, options: RunOptions) -> Chosen:
-    """What is to be computed.
+    """The runs to compute.
 
-    Of several artifacts, or with a budget, runs whose data set is missing are left out. Raises DataError for it
+    Runs whose data set is missing are left out of several artifacts, or with a budget. Raises DataError for one
     elsewhere, and where nothing remains.
     """
     store, memory = options.store, options.memory

@@ -62,8 +62,8 @@ def vary_artifact(
     """Run the variations and what they are compared with, draw all; returns the exit code and what to print.
 
     Unchanged runs that the committed evidence has are not computed again. ``to`` asks an engine for workers instead,
-    and draws where it is to wait for them. Who does not ``wait`` leaves to others what they compute, and draws
-    nothing.
+    and draws where it is to wait for them. Without ``wait`` runs that others compute are left to them, and
+    nothing is drawn.
 
     Raises:
         EngineError: there is no such engine, or it refused the job.

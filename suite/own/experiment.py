@@ -187,7 +187,7 @@ def experiment(
         base = {**SETTINGS, **(settings or {}), "data": _data(name, known(), transform)}
         found: dict[str, tuple[RunSpec, ...]] = {}
         for label, method in methods.items():
-            model = {"name": name, **arguments(network), **base.get("model", {}), **method.get("model", {})}
+            model = {**arguments(network), "name": name, **base.get("model", {}), **method.get("model", {})}
             spec = RunSpec(f"{name}/train", {**base, **method, "model": model})
             for variant, each in _swept(spec, sweep or {}):
                 full = f"{label}, {variant}" if variant else label

@@ -77,6 +77,6 @@ def describe(spec: RunSpec, data: tuple[str, ...] = ()) -> Described:
 
 
 def most_learners(learners: int | Sequence[Any]) -> int:
-    """Of one count; or the most of a schedule, of counts or of (update, count from there on)."""
+    """One count; or the most of a schedule, of counts or of (update, count from there on)."""
     schedule = (learners,) if isinstance(learners, int) else learners
     return max((entry if isinstance(entry, int) else entry[1] for entry in schedule), default=1)

@@ -211,7 +211,7 @@ def _share(value: float, low: float, high: float, digits: int) -> str:
 
 
 def printed(claim: Claim) -> list[str]:
-    """What the paper prints, what follows from that, or what is asked, as the claim's rule reads it."""
+    """The printed number, the one that follows, or the bound that is asked, as the claim's rule reads it."""
     shown = _printed(claim)
     return shown if claim.basis == "printed" else [f"{claim.basis}: {shown[0]}", *shown[1:]]
 

@@ -66,7 +66,9 @@ class Progress:
     def _tell(self) -> None:
         going = {run_id: fraction for run_id, fraction in tuple(self.fractions.items()) if fraction < 1}
         counts = [
-            (round(part * self.updates[run]), self.updates[run]) for run, part in going.items() if run in self.updates
+            (round(part * self.updates[run]), self.updates[run])
+            for run, part in going.items()
+            if run in self.updates and part  # how far a run is that is under way elsewhere is not known here
         ]
         told = ", ".join(f"{made:,} of {count:,}" for made, count in counts) if 0 < len(counts) <= NAMED else ""
         at = f" (update{'s' if len(counts) > 1 else ''} {told})" if told else ""
@@ -100,6 +102,7 @@ class Progress:
         self.finished += 1
         self.update(run_id, 1.0 if computed else 0.0)
         if not computed:
+            del self.fractions[run_id]  # it is not under way
             self.total = max(0.0, self.total - self.weights[run_id])
         if self._bar:
             told = f"{self.finished}/{len(self.weights)} runs"

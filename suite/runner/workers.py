@@ -70,7 +70,7 @@ class Worker:
     pack: Pack | None = None
 
     def message(self) -> float | Sequence[RunReport] | None:
-        """What it said: how far it is, or its pack's reports; None where it died."""
+        """Its message: how far it is, or its pack's reports; None where it died."""
         try:
             return self.orders.recv() if self.orders.poll() else None
         except (EOFError, ConnectionResetError):

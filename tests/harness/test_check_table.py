@@ -53,8 +53,9 @@ def test_a_log_is_told_that_work_goes_on(monkeypatch):
 
     monkeypatch.setattr("sys.stderr", Log())
     with Progress({"a": 1.0, "b": 3.0}, {"b": 4000}, every=0.01) as progress:
+        progress.finish("a", "", computed=False)  # stored already
         progress.update("b", 0.5)
         seen.clear()
         assert seen.wait(60)
     line = next(text for text in reversed(told) if "under way" in text)
-    assert line.startswith("[0/2] 1 under way (update 2,000 of 4,000), 38% done; ")
+    assert line.startswith("[1/2] 1 under way (update 2,000 of 4,000), 50% done; ")
