@@ -42,8 +42,8 @@ def test_weights_are_those_of_the_recorded_clocks_to_the_bit(architecture: str, 
     turns = [Turn(t, tuple(GradientRef(*entry) for entry in entries)) for t, entries in served["turns"]]
     assert [turn.t for turn in turns] == list(range(UPDATES))
     assert served["x"] == followed(turns, n).tolist()
-    if architecture != "adv*":  # there nobody waits for a learner that is late
-        assert {entry.worker for turn in turns for entry in turn.entries} == set(range(LEARNERS))
+    heard = {entry.worker for turn in turns for entry in turn.entries}
+    assert heard == set(range(LEARNERS)) or n > 0  # under softsync nobody waits for a learner that is late
     for learner, pushed in enumerate(others[servers - 1 :]):
         applied = [entry.number for turn in turns for entry in turn.entries if entry.worker == learner]
         assert sorted(applied) == list(range(len(applied)))  # each once, none left out
