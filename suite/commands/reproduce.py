@@ -13,7 +13,7 @@ from suite.commands.check import judge_selection, summary
 from suite.commands.run import RunOptions, run_artifacts
 from suite.papers.catalogue import PAPERS, homes, published, select
 from suite.papers.evidence import folders, with_committed
-from suite.report.site.build import write_site
+from suite.report.site.build import check_place, write_site
 from suite.runs.archive import open_runs
 
 UNMEASURED = ("not run", "bound to the paper's machine")
@@ -61,8 +61,10 @@ def write_verdicts(profile: str, found: Sequence[Verdict]) -> list[Path]:
 def reproduce_selection(selectors: Sequence[str], options: RunOptions, out: Path, accept: bool = False) -> int:
     """Run the main job; 0 when nothing failed and every verdict at this profile equals the committed one.
 
-    A programming error in what draws an artifact counts as failed.
+    A programming error in what draws an artifact counts as failed. Raises StoreError before anything runs where a
+    page of somebody else stands at ``out``.
     """
+    check_place(out)
     profile, store = options.profile, options.store
     failed = run_artifacts(select(selectors), selectors, options)
     found = judge_selection(selectors, profile, open_runs(store))

@@ -9,6 +9,7 @@ import pytest
 
 from suite.commands import reproduce
 from suite.commands.run import RunOptions
+from suite.runs.store import StoreError
 
 COMMITTED = {"p/fig1/a": "reproduced", "p/fig1/b": "not reproduced"}
 
@@ -71,3 +72,10 @@ def test_a_claim_that_is_gone_is_missed_in_the_whole_and_not_in_a_part(job, caps
     assert job(BOTH[0]) == 1
     assert capsys.readouterr().err == "changed: p/fig1/b: no such claim, committed not reproduced\n"
     assert job(BOTH[0], selectors=("p/fig1",)) == 0
+
+
+def test_a_page_of_somebody_else_is_told_before_anything_runs(monkeypatch, tmp_path):
+    (tmp_path / "index.html").write_text("<p>mine</p>")
+    monkeypatch.setattr(reproduce, "run_artifacts", pytest.fail)
+    with pytest.raises(StoreError, match=r"was not written by `report`"):
+        reproduce.reproduce_selection([], RunOptions("smoke", tmp_path / "store"), tmp_path)

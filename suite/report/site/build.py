@@ -202,8 +202,7 @@ def write_site(
     own, about = seals(source), revision()
     whole = digest_of(repr([state(), sorted(own.items()), about, *selectors]).encode())
     index = Path(out) / "index.html"
-    if index.exists() and not (Path(out) / NAME).exists():
-        raise foreign(index)
+    check_place(Path(out))
     if folder.complete(whole):
         return Built(index, len(folder.groups) - len({SHARED, SPEED} & set(folder.groups)), 0, 0)
     sections, places = chosen(selectors)
@@ -236,6 +235,12 @@ def write_site(
     folder.put(SHARED, whole, _shared(sections, about, bool(folder.groups[SPEED].files), source))
     folder.close("" if faults else whole, [SHARED, SPEED, *keys])
     return Built(index, len(keys), len(todo), len(folder.written), tuple(faults))
+
+
+def check_place(out: Path) -> None:
+    """Raise StoreError where a page of somebody else stands where a report would."""
+    if (out / "index.html").exists() and not (out / NAME).exists():
+        raise foreign(out / "index.html")
 
 
 def foreign(page: Path) -> StoreError:
