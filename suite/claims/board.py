@@ -135,10 +135,10 @@ def board(verdicts: Iterable[Verdict]) -> Board:
 
 
 def tallies(rows: Iterable[str], pairs: Iterable[tuple[str, str]]) -> dict[str, Counter[str]]:
-    """By row, these first, how often each word was said."""
+    """By row, these first, how often each verdict was given."""
     found = {row: Counter[str]() for row in rows}
-    for row, said in pairs:
-        found.setdefault(row, Counter())[said] += 1
+    for row, verdict in pairs:
+        found.setdefault(row, Counter())[verdict] += 1
     return found
 
 

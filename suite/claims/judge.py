@@ -32,6 +32,7 @@ A straddling interval is *inconclusive*, whatever else the entry says. Further k
 ``machine``           why the quantity belongs to the paper's machine, to which it is *bound* if nothing is measured
 ``follows``           in place of ``printed``: a number that follows from what the paper prints
 ``asked``             in place of ``printed``: the bound that we ask, where the paper prints a relation in words
+``unit_shown``        in place of a unit of 1 where numbers are shown: what each of several values is
 ``doubt``             other printed facts that exclude the printed value
 ``property``          why the statement cannot be false of the code at hand; such a claim is not empirical
 ``finding``           what a *not reproduced* teaches; it is then reported, and no longer red
