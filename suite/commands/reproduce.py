@@ -75,7 +75,7 @@ def reproduce_selection(selectors: Sequence[str], options: RunOptions, out: Path
     print(site.index)
     for fault in site.faults:
         tell(fault)
-    failed = failed or len(site.faults)
+    failed = int(failed or bool(site.faults))
     if accept:
         print(f"verdicts written to {', '.join(map(str, write_verdicts(profile, found)))}")
         return failed
