@@ -244,7 +244,7 @@ def draw(artifact: str, frame: Frame, figure: Figure) -> None:
         panels[0].plot([], [], marker, color=colour, label=f"{k} learner{'s' if k > 1 else ''}")
     said = (
         "relative to SGD with one learner; 95% over seeds; filled: stands after Holm\n"
-        "(7 of 8): seeds that reach the target; arrow: a lower bound, since some do not"
+        "(m of n): seeds that reach the target; arrow: a lower bound, since some do not"
     )
     figure.legend(loc="outside upper center", ncols=len(looks), title=said)
 
