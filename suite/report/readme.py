@@ -120,7 +120,10 @@ def number_of(verdict: Verdict) -> str:
     assert verdict.measured is not None
     claim = verdict.claim
     number = ", ".join(ours(verdict.measured, claim)[:3])
-    asked = ", ".join(text.removesuffix(f" {claim.unit}") for text in printed(claim)[:3])
+    there = printed(claim)[:3]
+    for unit in (claim.unit_shown or claim.unit).split(", "):  # which our number says
+        there = [text.removesuffix(f" {unit}") for text in there]
+    asked = ", ".join(there)
     asked = asked.replace(":", "", 1) if claim.basis != "printed" else f"printed {asked}"
     asked = "" if claim.rule in ("order", "holds") else f"{asked}; "
     beside = f"; exploratory: {verdict.exploratory.verdict}" if verdict.exploratory else ""
