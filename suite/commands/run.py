@@ -30,6 +30,7 @@ from suite.runner.packing import NOT_BEGUN, RunReport
 from suite.runner.progress import Progress
 from suite.runner.status_file import SILENT, note_in
 from suite.runner.trackers import tracker_called
+from suite.runs.archive import Layered
 from suite.runs.files import now_in, write_whole
 from suite.runs.store import Store
 from suite.spec import RunSpec, canonical
@@ -97,7 +98,7 @@ def choose(selection: Selection, options: RunOptions) -> Chosen:
     whole = calibrated(plan(selection, options.profile, options.seeds), known(store))
     every = len(whole)
     if options.missing:
-        shipped = set[str]().union(*(archive.ids() for archive in committed()))
+        shipped = Layered(committed()).ids()
         whole = [p for p in whole if p.spec.id not in shipped]
     mine = share_of(whole, options.share)
     fitting = [p for p in mine if memory is None or p.memory <= memory]

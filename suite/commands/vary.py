@@ -27,7 +27,7 @@ from suite.papers.measurement import measure_evidence
 from suite.report.data import encoded, plotted
 from suite.report.drawing import Drawing, file_name, filled, image, stamped, write
 from suite.report.numerals import few, ours, values
-from suite.runs.archive import Runs
+from suite.runs.archive import Layered, Runs
 from suite.spec import canonical
 from suite.training.numerics import choose, pick_device
 
@@ -75,11 +75,9 @@ def vary_artifact(
     named = name or re.sub(r"[^\w.-]+", "-", varied[0].label)
     check_name(named)
     check_settings(groups, varied, options.data, options.device)
+    shipped = Layered(committed()).ids()
     wanted = {spec.id: spec for each in (groups, *(v.groups for v in varied)) for ss in each.values() for spec in ss}
-    for archive in committed():
-        for run_id in archive.ids() & set(wanted):
-            del wanted[run_id]
-    plan = replace(artifact, runs=lambda _: {named: tuple(wanted.values())})
+    plan = replace(artifact, runs=lambda _: {named: tuple(s for s in wanted.values() if s.id not in shipped)})
     selection, asked = [(paper, [plan])], [artifact.id, named, *texts]
     if to is None:
         code = run_artifacts(selection, asked, replace(options, seeds=None))

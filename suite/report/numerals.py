@@ -212,11 +212,12 @@ def _share(value: float, low: float, high: float, digits: int) -> str:
 
 def printed(claim: Claim) -> list[str]:
     """The printed number, the one that follows, or the bound that is asked, as the claim's rule reads it."""
-    shown = _printed(claim)
+    shown = compared(claim)
     return shown if claim.basis == "printed" else [f"{claim.basis}: {shown[0]}", *shown[1:]]
 
 
-def _printed(claim: Claim) -> list[str]:
+def compared(claim: Claim) -> list[str]:
+    """What the claim's rule compares with, whichever of the three it is."""
     numbers = [_as_printed(value) for value in claim.printed]
     if claim.rule == "order":
         return [" < ".join(claim.order)]

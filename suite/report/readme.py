@@ -42,7 +42,7 @@ from suite.papers.measurement import judge_artifacts
 from suite.papers.register import LATE, read
 from suite.report import speed
 from suite.report.answers import Answer, answers, beside_claims
-from suite.report.numerals import few, markdown, ours, printed
+from suite.report.numerals import compared, few, markdown, ours, printed
 from suite.runs.archive import Runs
 from suite.runs.environment import ROOT
 
@@ -120,12 +120,10 @@ def number_of(verdict: Verdict) -> str:
     assert verdict.measured is not None
     claim = verdict.claim
     number = ", ".join(ours(verdict.measured, claim)[:3])
-    there = printed(claim)[:3]
+    there = compared(claim)[:3]
     for unit in (claim.unit_shown or claim.unit).split(", "):  # which our number says
         there = [text.removesuffix(f" {unit}") for text in there]
-    asked = ", ".join(there)
-    asked = asked.replace(":", "", 1) if claim.basis != "printed" else f"printed {asked}"
-    asked = "" if claim.rule in ("order", "holds") else f"{asked}; "
+    asked = "" if claim.rule in ("order", "holds") else f"{claim.basis} {', '.join(there)}; "
     beside = f"; exploratory: {verdict.exploratory.verdict}" if verdict.exploratory else ""
     return f"`{claim.id.partition('/')[2]}` {number} ({asked}{said(verdict)}, {verdict.rests_on}{beside})"
 
@@ -168,8 +166,7 @@ def _unbounded(verdict: Verdict) -> bool:
 def _strongest(verdict: Verdict) -> str:
     claim = verdict.claim
     assert verdict.measured is not None
-    there = ", ".join(printed(claim)[:2])
-    asked = "" if claim.rule == "order" else f" ({'printed: ' if claim.basis == 'printed' else ''}{there})"
+    asked = "" if claim.rule == "order" else f" ({claim.basis}: {', '.join(compared(claim)[:2])})"
     says = claim.says[:1].upper() + claim.says[1:].rstrip(".")
     beside = f"; exploratory: {verdict.exploratory.verdict}" if verdict.exploratory else ""
     return f"{says}: {ours(verdict.measured, claim)[0]}{asked}, **{said(verdict)}** ({verdict.rests_on}){beside}"
