@@ -10,7 +10,6 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, Protocol
 
-from suite.communication.link import NoLab
 from suite.runs.store import Outcome
 from suite.spec import RunSpec
 
@@ -53,6 +52,8 @@ def in_lab(body: Body) -> Body:
 
     @wraps(body)
     def run(spec: RunSpec, context: Context) -> Outcome:
+        from suite.communication.link import NoLab  # every command imports this module, and few run in a lab
+
         try:
             made = body(spec, context)
         except NoLab as error:
