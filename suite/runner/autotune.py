@@ -300,10 +300,10 @@ def ways(spec: RunSpec, execution: Mapping[str, Any], width: int) -> Ways:
         if channels_last:
             try:
                 found.builds.update(native_builds(problem))
+                for way, build in found.builds.items():
+                    add(way, problem, build)
             except NativeError as error:
                 found.refused["native"] = str(error)
-            for way, build in found.builds.items():
-                add(way, problem, build)
         if why := refusal(problem):
             found.refused["captured"] = why
         else:

@@ -30,6 +30,11 @@ def test_never_reached_too_short_or_diverged():
     assert epochs_to_accuracy([0.9, 0.9, math.nan, 0.9, 0.9, 0.9, 0.9], 0.5) is None
 
 
+def test_refuses_what_means_nothing():
+    with pytest.raises(ValueError, match="2 times"):
+        time_to_accuracy([1.0, 2.0], [0.5], 0.5)
+
+
 def test_server_by_hand():
     """Two GPUs: a ring of two steps of half a model, 2 * (0.5e6 / 1e6) s, and 0.25 s for each of two learners."""
     server = MultiGpuServer({1: 1.0, 2: 1.5}, 1e6, Link(0.0, 1e6), local_seconds=0.25)
