@@ -73,7 +73,9 @@ def _colours(found: Any) -> str:
 
 
 def _labels(legend: Legend | None) -> list[str]:
-    return [text.get_text() for text in legend.get_texts()] if legend else []
+    """A legend's title, where it has one, and its entries."""
+    texts = [legend.get_title(), *legend.get_texts()] if legend else []
+    return [text.get_text() for text in texts if text.get_text()]
 
 
 def panel(axes: Axes) -> Structure:
