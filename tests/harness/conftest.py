@@ -29,6 +29,7 @@ def papers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(register, "read", register.read)
     toy.install()
     for artifact in toy.PAPER.artifacts:
+        artifact.ids.cache_clear()
         artifact.runs.cache_clear()  # what they plan depends on the environment, which tests change
     yield
     catalogue.PAPERS.clear()
