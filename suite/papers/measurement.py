@@ -91,7 +91,7 @@ def _measure(artifact: Artifact, source: Runs, profile: str, wanted: Callable[[s
         part = measure_evidence(artifact, Evidence(source, few.groups, profile), wanted)
         result.damaged += part.damaged
         for name, value in part.found.items():
-            if name not in result.found:
+            if name not in result.found and value.known:
                 note = "; ".join(filter(None, (f"{few} at {profile}", value.note)))
                 result.few_seeds[name] = replace(value, proxy=True, note=note)
     return result
@@ -292,7 +292,8 @@ def _verdict(
             except ClaimError as error:  # what was measured does not fit the claim: nobody else's fault
                 return Verdict(claim, "not run", str(error), ours, profile, red=True)
             proxy = proxy or verdict.proxy
-        proxy = proxy or ours
+        if ours is not None and ours.known:
+            proxy = proxy or ours
     few = [m.few_seeds[claim.quantity] for m in measured.values() if claim.quantity in m.few_seeds]
     proxy = proxy or next(iter(few), None)
     return not_run(claim, lacking(claim, measured), proxy)

@@ -282,9 +282,12 @@ def results(verdicts: Sequence[Verdict]) -> str:
 
 
 def answered(
-    found: Iterable[Answer], verdicts: Sequence[Verdict], images: str, others: Mapping[str, Estimate]
+    found: Iterable[Answer], verdicts: Sequence[Verdict], images: str, others: Mapping[str, Estimate], *, whole: bool
 ) -> str:
-    """Questions, their answers and figures; Markdown. ``images`` is where the figures' PNG files lie."""
+    """Questions, their answers and figures; Markdown. ``images`` is where the figures' PNG files lie.
+
+    ``whole``: with what limits each answer.
+    """
     parts = []
     for answer in found:
         told = answer.told(verdicts, others)
@@ -294,6 +297,8 @@ def answered(
             head, *rows = told.table
             parts.append(markdown(head, rows, "l" + "r" * (len(head) - 1)))
         parts.append(f"![{answer.alt}]({picture})")
+        if whole and told.more:
+            parts.append(told.more)
     return "\n\n".join(parts)
 
 
@@ -360,10 +365,13 @@ def blocks(verdicts: Sequence[Verdict], source: Runs) -> dict[str, dict[str, str
     told = answers([OWN])
     others = beside_claims(told, source)
     return {
-        "README.md": {"answers": answered(told, verdicts, "docs/images", others), "verdicts": first_table(verdicts)},
+        "README.md": {
+            "answers": answered(told, verdicts, "docs/images", others, whole=False),
+            "verdicts": first_table(verdicts),
+        },
         "docs/results.md": {
             "verdicts": table(verdicts),
-            "answers": answered(told, verdicts, "images", others),
+            "answers": answered(told, verdicts, "images", others, whole=True),
             "findings": findings_told(findings(OWN), verdicts),
         },
         "docs/contradictions.md": {"contradictions": contradictions(OWN)},
