@@ -32,7 +32,8 @@ from suite.spec import RunSpec
 
 BASE = "sgd"  # to which the others are compared
 LEVEL = 0.05  # of saying that any method differs where none does
-BOUNDS = {(True, True): "", (True, False): ">=", (False, True): "<=", (False, False): "<>"}  # all of SGD's seeds, ours
+# By whether all seeds of SGD reached the target, and all of the method's.
+BOUNDS = {(True, True): "", (True, False): ">=", (False, True): "<=", (False, False): "<>"}
 SCORES = ("gradients", "rounds", *LINKS, "test error")
 PROFILES = {"together/mnist": {"smoke": DIGITS, "reduced": MNIST}, "together/cifar10": {"reduced": CIFAR10}}
 

@@ -47,7 +47,7 @@ def board(task: str, profile: str, budget: int | None, source: Runs) -> list[str
 NOTES = (
     "Scores until the target, relative to SGD with one learner; 95% over seeds, not over the luck of tuning.",
     "* differs from SGD at 5% after Holm over the methods; >= a seed missed the target; ^ best rate at the edge.",
-    "<= a seed of SGD missed it; - seeds of both did, so that there is no ratio. Test errors are of the whole budget.",
+    "<= a seed of SGD missed it; - seeds of both did, so that there is no ratio. Test errors: the whole budget.",
     "Rounds are gradients that one learner computes after another. Seconds are modelled, at each link's speed.",
 )
 
