@@ -42,7 +42,7 @@ from suite.papers.measurement import judge_artifacts
 from suite.papers.register import LATE, read
 from suite.report import speed
 from suite.report.answers import Answer, answers, beside_claims
-from suite.report.numerals import compared, few, markdown, ours, printed
+from suite.report.numerals import compared, few, markdown, ours
 from suite.runs.archive import Runs
 from suite.runs.environment import ROOT
 
@@ -211,9 +211,6 @@ PER_PAPER = 3  # results told in words, for each paper
 FIRST = 3  # of these, those that the README tells
 
 
-UNDECIDED = ("not run", "inconclusive", "undetermined")
-
-
 class ReadmeError(ValueError):
     """A file that has no place for a block."""
 
@@ -315,20 +312,9 @@ def _by_paper(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
 
 
 def telling(found: Iterable[Verdict], most: int = PER_PAPER) -> list[Verdict]:
-    """A paper's empirical results worth a sentence: what rests on the best evidence first, of those what failed and
-    taught something, then the largest number of repetitions; in the paper's order if equal."""
-    decided = [v for v in found if v.rests_on in EMPIRICAL and v.verdict not in UNDECIDED]
-    return sorted(decided, key=_weight)[:most]
-
-
-def _weight(verdict: Verdict) -> tuple[int, bool, bool, int]:
-    assert verdict.measured is not None
-    return (
-        EMPIRICAL.index(verdict.rests_on),
-        not verdict.claim.finding,
-        verdict.verdict == "reproduced" and verdict.claim.rule == "holds",  # "holds" reads badly without numbers
-        -verdict.measured.n,
-    )
+    """A paper's decided empirical results worth a sentence, the most telling first."""
+    decided = [v for v in found if v.rests_on in EMPIRICAL and v.verdict in DECIDED]
+    return sorted(decided, key=_most_telling)[:most]
 
 
 def _sentence(verdict: Verdict) -> str:
@@ -337,8 +323,9 @@ def _sentence(verdict: Verdict) -> str:
     repetitions = f", n = {measured.n}" if measured.n > 1 else ""
     rests = f"{verdict.rests_on}: {verdict.because}" if verdict.because else verdict.rests_on
     text = (
-        f"- **{verdict.verdict}** (`{claim.artifact}`): {claim.says.rstrip('.')}. Printed: {few(printed(claim))}; "
-        f"ours: {few(ours(measured, claim))} ({rests}{repetitions})."
+        f"- **{verdict.verdict}** (`{claim.artifact}`): {claim.says.rstrip('.')}. "
+        f"{claim.basis.capitalize()}: {few(compared(claim))}; ours: {few(ours(measured, claim))} "
+        f"({rests}{repetitions})."
     )
     return f"{text} {verdict.why[:1].upper()}{verdict.why[1:].rstrip('.')}." if claim.finding else text
 
