@@ -8,7 +8,7 @@ not reach the target counts as if it had at the end of its budget: its ratio is 
 
 The interval covers seeds. It does not cover the luck of the trials, of which each method had one draw. A method is
 said to take less or more than SGD where the difference stands at 5% after Holm over the studies; a lower bound can
-only take more.
+only take more, and where seeds of both missed the target nothing is said.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from paper_figures.together.methods import Method, Trial, methods, study, trials
 from paper_figures.together.seconds import LINKS, MIDDLE, TIMES, Costs
-from paper_figures.together.tasks import CIFAR10, DIGITS, MNIST, Task
+from paper_figures.together.tasks import CIFAR10, CIFAR100, DIGITS, MNIST, MULTI30K, Task
 from suite.claims.intervals import Interval, holm, mean_interval, quantile, tail
 from suite.lazy import Axes, Figure, pd
 from suite.papers.artifact import Groups, Missing
@@ -32,8 +32,15 @@ from suite.spec import RunSpec
 
 BASE = "sgd"  # to which the others are compared
 LEVEL = 0.05  # of saying that any method differs where none does
+# By whether all seeds of SGD reached the target, and all of the method's.
+BOUNDS = {(True, True): "", (True, False): ">=", (False, True): "<=", (False, False): "<>"}
 SCORES = ("gradients", "rounds", *LINKS, "test error")
-PROFILES = {"together/mnist": {"smoke": DIGITS, "reduced": MNIST}, "together/cifar10": {"reduced": CIFAR10}}
+PROFILES = {
+    "together/mnist": {"smoke": DIGITS, "reduced": MNIST},
+    "together/cifar10": {"reduced": CIFAR10},
+    "together/cifar100": {"reduced": CIFAR100},
+    "together/multi30k": {"reduced": MULTI30K},
+}
 
 
 class Ratio(NamedTuple):
@@ -42,13 +49,14 @@ class Ratio(NamedTuple):
     Attributes:
         log: mean log ratio over seeds, with its interval.
         value: mean of the score itself.
-        bound: whether it is a lower bound, since a seed missed the target.
+        bound: ">=" where a seed missed the target, "<=" where one of SGD's did, "<>" where seeds of both did, so that
+            the ratio could be any, "" elsewhere.
         says: "less" or "more" where the difference stands after Holm's correction over the methods, "" elsewhere.
     """
 
     log: Interval
     value: float
-    bound: bool
+    bound: str
     says: str = ""
 
 
@@ -109,7 +117,7 @@ def study_of(frame: Frame, method: str) -> Run:
 def ratio(ours: pd.DataFrame, base: pd.DataFrame, score: str) -> Ratio:
     """A score over SGD's, paired by seed."""
     logs = [math.log(a / b) for a, b in zip(ours[score], base[score], strict=True)]
-    bound = score != "test error" and not bool(ours["reached"].all())
+    bound = "" if score == "test error" else BOUNDS[bool(base["reached"].all()), bool(ours["reached"].all())]
     return Ratio(mean_interval(logs), float(ours[score].mean()), bound)
 
 
@@ -152,7 +160,7 @@ def decide(rows: list[Row], score: str) -> None:
         logs = {**family, each.run: found.log}
         stands = dict(zip(logs, holm([p_value(log) for log in logs.values()], LEVEL), strict=True))
         less = found.log.mean < 0
-        if stands[each.run] and not (less and found.bound):
+        if stands[each.run] and found.bound in ("", "<=" if less else ">="):
             each.ratios[score] = found._replace(says="less" if less else "more")
 
 
@@ -194,8 +202,8 @@ def arrived(scored: Callable[[Method], pd.DataFrame], method: Method, frame: Fra
 def table(artifact: str, frame: Frame, budget: int | None = None) -> pd.DataFrame:
     """The board as a table: a row per method and score.
 
-    ``ratio``, ``low`` and ``high`` are to SGD; ``value`` is the mean of the score itself. ``bound`` marks a lower
-    bound, ``says`` one that stands after Holm's correction.
+    ``ratio``, ``low`` and ``high`` are to SGD; ``value`` is the mean of the score itself. ``bound`` is as in
+    :class:`Ratio`, and ``says`` marks what stands after Holm's correction.
     """
     return pd.DataFrame(
         {
@@ -250,13 +258,14 @@ def draw(artifact: str, frame: Frame, figure: Figure) -> None:
 
 
 def draw_ratio(axes: Axes, place: int, ratio: Ratio, colour: str, marker: str) -> None:
-    """One ratio with its interval; an arrow to the right where it is a lower bound."""
+    """One ratio with its interval; an arrow to the side on which it has no bound."""
     at, low, high = (math.exp(value) for value in (ratio.log.mean, ratio.log.low, ratio.log.high))
     axes.plot([low, high], [place, place], color=colour, linestyle="-", linewidth=1.4)
     fill = "full" if ratio.says else "none"
     axes.plot(at, place, marker=marker, color=colour, linestyle="none", fillstyle=fill, markersize=5.5)
-    if ratio.bound:
-        axes.plot(high, place, marker=">", color=colour, linestyle="none", markersize=4)
+    for end, arrow in ((low, "<"), (high, ">")):
+        if arrow in ratio.bound:
+            axes.plot(end, place, marker=arrow, color=colour, linestyle="none", markersize=4)
 
 
 def ticks_of(axes: Axes) -> None:
@@ -289,4 +298,6 @@ PANEL = panel_of("together/mnist", "Our own question: all methods on LeNet and M
 ARTIFACTS = (
     PANEL,
     panel_of("together/cifar10", "Our own question: all methods on CIFAR-10 quick at equal budget"),
+    panel_of("together/cifar100", "Our own question: all methods on ResNet-20 and CIFAR-100 at equal budget"),
+    panel_of("together/multi30k", "Our own question: all methods on a transformer and Multi30k at equal budget"),
 )

@@ -44,6 +44,11 @@ class Estimate:
         return all(math.isfinite(v) for v in (*self.values, *self.low, *self.high))
 
     @property
+    def known(self) -> bool:
+        """Whether there is something to show: a value may be infinite."""
+        return not any(map(math.isnan, self.values))
+
+    @property
     def decidable(self) -> bool:
         """Whether rules can be applied: an interval may be open at an end, and its finite end then speaks."""
         return all(map(math.isfinite, self.values)) and not any(map(math.isnan, (*self.low, *self.high)))

@@ -146,4 +146,7 @@ def engine_request(
     return Request(on, jobs, engine_options, dry_run, wait)
 
 
+Only = Annotated[
+    str | None, typer.Option(help="only groups of this name or glob, as `plan` quotes them", metavar="GROUP")
+]
 Seeds = Annotated[int | None, typer.Option(min=1, help="only the first so many seeds of every group", metavar="N")]

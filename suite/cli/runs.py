@@ -25,6 +25,7 @@ from suite.cli.options import (
     Memory,
     NoWait,
     On,
+    Only,
     Profile,
     ProfileOption,
     Seeds,
@@ -72,6 +73,7 @@ def plan(
     ] = None,
     device: Annotated[Device, typer.Option(help="where gradients are to be computed")] = Device.auto,
     seeds: Seeds = None,
+    only: Only = None,
     budget: Annotated[
         float | None,
         typer.Option(min=1, callback=finite, help="say what so much time decides instead", metavar="SECONDS"),
@@ -93,7 +95,7 @@ def plan(
     from suite.runner.calibration import known
 
     selection = select(selector or [])
-    planned = planning.plan(selection, profile, seeds)
+    planned = planning.plan(selection, profile, seeds, only)
     kept = planning.folder_for_calibration(store or STORE) if seconds else store or STORE
     yours, shipped = ids_of_user(store, new=True), committed_ids()
     calibration = known(kept)
@@ -134,6 +136,7 @@ def run(
     share: Annotated[str | None, typer.Option(help="only part I of N of the plan, I from 0", metavar="I/N")] = None,
     memory: Memory = None,
     seeds: Seeds = None,
+    only: Only = None,
     missing: Annotated[bool, typer.Option("--missing", help="only runs that the suite comes without")] = False,
     track: Annotated[
         str | None, typer.Option(help="tell each stored run to this tracker: tensorboard or wandb", metavar="NAME")
@@ -147,13 +150,13 @@ def run(
     """Compute and store the runs of a selection, here or by an engine; what is stored is not computed again."""
     part, chosen = a_share(share), selector or []
     others = {"--budget": budget, "--share": share, "--memory": memory, "--seeds": seeds, "--track": track}
-    others |= {"--no-wait": no_wait, "--missing": missing}
+    others |= {"--no-wait": no_wait, "--missing": missing, "--only": only}
     to = engine_request(on, jobs, engine_options, dry_run, wait, others)
     from suite.commands.run import RunOptions, run_artifacts
     from suite.papers.catalogue import select
 
     options = RunOptions(
-        profile, store, data, device, workers, budget, not no_wait, part, memory, seeds, track, missing
+        profile, store, data, device, workers, budget, not no_wait, part, memory, seeds, track, missing, only
     )
     if to is None:
         raise typer.Exit(run_artifacts(select(chosen), chosen, options))

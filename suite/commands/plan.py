@@ -9,6 +9,7 @@ import math
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from suite.clock import duration
 from suite.commands.terminal import memory
 from suite.data.catalogue import available
 from suite.papers.artifact import Artifact, Paper
-from suite.papers.catalogue import experiment, published
+from suite.papers.catalogue import SelectorError, experiment, published
 from suite.runner.calibration import Calibration
 from suite.runs.store import Store
 from suite.spec import RunSpec
@@ -39,14 +40,22 @@ class Planned:
     group: str = ""
 
 
-def plan(selection: Iterable[tuple[Paper, list[Artifact]]], profile: str, seeds: int | None = None) -> list[Planned]:
-    """All runs of the selected artifacts at a profile, each once; of every group the first ``seeds`` alone."""
+def plan(
+    selection: Iterable[tuple[Paper, list[Artifact]]], profile: str, seeds: int | None = None, only: str | None = None
+) -> list[Planned]:
+    """All runs of the selected artifacts at a profile, each once; of every group the first ``seeds`` alone.
+
+    ``only`` is a name or glob of groups. Raises SelectorError where there is none of it.
+    """
     wanted: dict[str, tuple[RunSpec, str, list[str]]] = {}
-    for _, artifacts in selection:
-        for artifact in artifacts:
-            for group, specs in artifact.runs(profile).items():
-                for spec in specs if seeds is None else first_seeds(specs, seeds):
-                    wanted.setdefault(spec.id, (spec, group, []))[2].append(artifact.id)
+    groups = [(a.id, *each) for _, artifacts in selection for a in artifacts for each in a.runs(profile).items()]
+    chosen = [each for each in groups if only is None or only == each[1] or fnmatchcase(each[1], only)]
+    if groups and not chosen:
+        known = ", ".join(dict.fromkeys(repr(group) for _, group, _ in groups))
+        raise SelectorError(f"no group of runs is called {only!r} at {profile}; there are {known}")
+    for artifact, group, specs in chosen:
+        for spec in specs if seeds is None else first_seeds(specs, seeds):
+            wanted.setdefault(spec.id, (spec, group, []))[2].append(artifact)
     planned = []
     for spec, group, users in wanted.values():
         kind = experiment(spec.experiment)

@@ -58,6 +58,7 @@ class RunOptions:
         share: (i, n): the i-th of n parts of the plan alone.
         memory: only runs that need no more bytes.
         seeds: the first so many of each group alone.
+        only: groups of this name or glob alone.
         track: the tracker that is told each run it stores.
         missing: only runs that the suite comes without.
     """
@@ -74,6 +75,7 @@ class RunOptions:
     seeds: int | None = None
     track: str | None = None
     missing: bool = False
+    only: str | None = None
 
 
 class Chosen(NamedTuple):
@@ -95,7 +97,7 @@ def choose(selection: Selection, options: RunOptions) -> Chosen:
     elsewhere, and where nothing remains.
     """
     store, memory = options.store, options.memory
-    whole = calibrated(plan(selection, options.profile, options.seeds), known(store))
+    whole = calibrated(plan(selection, options.profile, options.seeds, options.only), known(store))
     every = len(whole)
     if options.missing:
         shipped = Layered(committed()).ids()

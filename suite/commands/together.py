@@ -47,6 +47,7 @@ def board(task: str, profile: str, budget: int | None, source: Runs) -> list[str
 NOTES = (
     "Scores until the target, relative to SGD with one learner; 95% over seeds, not over the luck of tuning.",
     "* differs from SGD at 5% after Holm over the methods; >= a seed missed the target; ^ best rate at the edge.",
+    "<= a seed of SGD missed it; - seeds of both did, so that there is no ratio. Test errors: the whole budget.",
     "Rounds are gradients that one learner computes after another. Seconds are modelled, at each link's speed.",
 )
 
@@ -75,7 +76,9 @@ def rows(table: pd.DataFrame) -> list[str]:
 
 def cell(row: pd.Series, *, interval: bool = False) -> str:
     """A ratio to SGD with its marks."""
+    if row["bound"] == "<>":
+        return "-"
     if row["ratio"] == row["low"] == row["high"] == 1:
         return "1"
     between = f" [{row['low']:.2f}, {row['high']:.2f}]" if interval and row["low"] < row["high"] else ""
-    return f"{'>= ' if row['bound'] else ''}{row['ratio']:.2f}{'*' if row['says'] else ''}{between}"
+    return f"{row['bound']} {row['ratio']:.2f}{'*' if row['says'] else ''}{between}".strip()

@@ -28,7 +28,8 @@ from suite.report.data import encoded, plotted
 from suite.report.drawing import Drawing, file_name, filled, image, stamped, write
 from suite.report.numerals import few, ours, values
 from suite.runs.archive import Layered, Runs
-from suite.spec import canonical
+from suite.spec import canonical, trainings
+from suite.training.build import check_numbers
 from suite.training.numerics import choose, pick_device
 
 UNCHANGED = "unchanged"
@@ -103,7 +104,7 @@ def varied_runs(artifact: Artifact, texts: Sequence[str], options: RunOptions) -
 def check_settings(groups: Groups, varied: Sequence[Variation], data: Path | None, device: str) -> None:
     """Set up one changed run of each kind. Raises VariationError for settings that no run could have.
 
-    A run whose data set is not here is left to those who compute it. Raises DataError for data that no set has.
+    Of a run whose data set is not here the numbers alone are looked at. Raises DataError for data that no set has.
     """
     unchanged = {spec.id for specs in groups.values() for spec in specs}
     on = pick_device(device)
@@ -116,11 +117,13 @@ def check_settings(groups: Groups, varied: Sequence[Variation], data: Path | Non
         }
         for spec in changed.values():
             made = experiment(spec.experiment)
-            if made.check is None or not all(available(name, data)[0] for name in made.data(spec)):
-                continue
+            here = all(available(name, data)[0] for name in made.data(spec))
             with TemporaryDirectory() as folder:
                 try:
-                    made.check()(spec, Context(Path(folder), choose(spec, on, 1), data))
+                    for stage in trainings(spec):
+                        check_numbers(stage.settings)
+                    if made.check is not None and here:
+                        made.check()(spec, Context(Path(folder), choose(spec, on, 1), data))
                 except DataError:
                     raise
                 except ValueError as error:

@@ -113,7 +113,7 @@ class Algorithm(Uneven, Scaled, Resumable):
         try:
             return prototype(base, params, settings)
         except TypeError as error:
-            raise TypeError(f"{error}; {cls.__name__} itself has {settings_of(cls)}") from None
+            raise TypeError(f"{error}; {cls.__name__} itself has {', '.join(settings_of(cls))}") from None
 
     def _without_in_place(self) -> bool:
         if not isinstance(self.solver, Grouped):

@@ -48,6 +48,7 @@ class ISGD(Algorithm):
 
     Raises:
         ValueError: a setting out of its range, a module that cannot be trained this way, processes that differ.
+        TypeError: a setting that it has not.
 
     Example:
         >>> import torch
@@ -82,9 +83,10 @@ class ISGD(Algorithm):
         margin: float = 3.0,
         fused: bool | None = None,
         group: Group | None = None,
+        **unknown: Any,
     ):
         self._chosen: dict[str, Any] = {"batches": batches, "zeta": zeta, "stop": stop, "margin": margin}
-        settings = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}
+        settings = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, **unknown}
         super().__init__(module, params, settings=settings, fused=fused, group=group)
 
     def _core(self, weights: Tensor | None) -> Core:

@@ -42,6 +42,7 @@ class Softsync(Algorithm):
 
     Raises:
         ValueError: a setting out of its range, several processes, a module that cannot be trained this way.
+        TypeError: a setting that it has not.
 
     Example:
         >>> import torch
@@ -74,6 +75,7 @@ class Softsync(Algorithm):
         watch: Callable[[Turn], Any] | None = None,
         fused: bool | None = None,
         group: Group | None = None,
+        **unknown: Any,
     ):
         joining.check_learners(type(self).__name__, learners)
         self.learners, self.updates = self._learners_here(learners), updates
@@ -84,7 +86,7 @@ class Softsync(Algorithm):
         self._versions: dict[int, Tensor] = {}  # weights that learners hold, by timestamp
         self._spare: Tensor | None = None  # a version that none of them holds any more
         self._learner = 0  # whose turn it is
-        settings = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}
+        settings = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, **unknown}
         super().__init__(module, params, settings=settings, fused=fused, group=group)
 
     def _learners_here(self, learners: int) -> int:

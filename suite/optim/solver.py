@@ -126,10 +126,13 @@ def pieces(vector: Tensor, cut: slice, sizes: list[int]) -> list[Tensor]:
     return [piece for row in vector[..., cut].reshape(-1, cut.stop - cut.start) for piece in row.split(sizes)]
 
 
-def settings_of(kind: type) -> str:
-    """The keyword arguments that an optimiser names, in words."""
-    named = inspect.signature(kind).parameters.values()
-    return ", ".join(each.name for each in named if each.kind is inspect.Parameter.KEYWORD_ONLY)
+def settings_of(kind: type) -> list[str]:
+    """The keyword arguments that an optimiser names, or the class nearest above it that names any."""
+    for each in kind.__mro__:
+        parameters = inspect.signature(each).parameters.values()
+        if named := [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]:
+            return named
+    return []
 
 
 def sgd_defaults(kind: type, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -140,8 +143,9 @@ def sgd_defaults(kind: type, settings: Mapping[str, Any]) -> dict[str, Any]:
     name, given = kind.__name__, {"momentum": 0.0, "weight_decay": 0.0}
     given |= {setting: value for setting, value in settings.items() if value is not None}
     if unknown := sorted(set(given) - set(SETTINGS)):
-        known = f"it has {settings_of(kind)}; settings of another optimiser come with base=..."
-        raise TypeError(f"{name} has no setting {unknown[0]}; {known}")
+        known = settings_of(kind)
+        cure = "; settings of another optimiser come with base=..." if "base" in known else ""
+        raise TypeError(f"{name} has no setting {unknown[0]}; it has {', '.join(known)}{cure}")
     if "lr" not in given:
         raise TypeError(f"{name} needs lr, the learning rate")
     for setting, value in given.items():

@@ -160,11 +160,13 @@ def _checked(
 def _like(path: str, value: Any, old: Any) -> Any:
     """The value as the setting holds it: 1 as 1.0 where a fraction stands. Raises VariationError for another kind."""
     if isinstance(old, float) and type(value) is int:
-        return float(value)
+        value = float(value)
     if type(old) is int and isinstance(value, float):
         raise VariationError(f"{path} is a whole number ({old}), and {_said(value)} is none: write its digits")
     if old is not None and _kind(value) != _kind(old):
         raise VariationError(f"{path} is {_kind(old)} ({_said(old)}), and {_said(value)!r} is {_kind(value)}")
+    if _kind(value) == "a number" and value < 0 <= (old or 0):
+        raise VariationError(f"{path} cannot be {_said(value)}: it must be 0 or more")
     return value
 
 

@@ -5,7 +5,7 @@ From stored runs and published claims to verdicts: used by ``check``, pytest and
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -62,11 +62,11 @@ def measure(artifact: Artifact, source: Runs, profile: str, claimed: bool | None
     ``claimed``: those alone that entries of its paper ask for, or those alone that none asks for; None: both.
     """
     contents = _contents(artifact, source, profile)
-    asked = None if claimed is None else frozenset(_asked(artifact.id))
+    asked = frozenset(() if claimed is None else _asked(artifact.id))
     key = id(artifact), profile, claimed, asked, contents
     if key in _MEASURED:
         return _MEASURED[key][1]
-    result = _measure(artifact, source, profile, claimed)
+    result = _measure(artifact, source, profile, lambda name: claimed is None or claimed == (name in asked))
     if contents is not None and not result.damaged:  # what could not be read may be read the next time
         _MEASURED[key] = artifact, result
     return result
@@ -84,30 +84,32 @@ def _contents(artifact: Artifact, source: Runs, profile: str) -> tuple[Any, ...]
     return tuple((each[0].id, *(run.files.get(CHECKSUMS) for run in each)) for each in runs)
 
 
-def _measure(artifact: Artifact, source: Runs, profile: str, claimed: bool | None) -> Measurement:
+def _measure(artifact: Artifact, source: Runs, profile: str, wanted: Callable[[str], bool]) -> Measurement:
     groups = artifact.runs(profile)
-    result = measure_evidence(artifact, Evidence(source, groups, profile), claimed)
+    result = measure_evidence(artifact, Evidence(source, groups, profile), wanted)
     if result.missing and (few := few_seeds(groups, source.ids())):
-        part = measure_evidence(artifact, Evidence(source, few.groups, profile), claimed)
+        part = measure_evidence(artifact, Evidence(source, few.groups, profile), wanted)
         result.damaged += part.damaged
         for name, value in part.found.items():
-            if name not in result.found:
+            if name not in result.found and value.known:
                 note = "; ".join(filter(None, (f"{few} at {profile}", value.note)))
                 result.few_seeds[name] = replace(value, proxy=True, note=note)
     return result
 
 
-def measure_evidence(artifact: Artifact, evidence: Evidence, claimed: bool | None = None) -> Measurement:
-    """The quantities of an artifact that its evidence can answer for; ``claimed`` is as in ``measure``.
+def measure_evidence(
+    artifact: Artifact, evidence: Evidence, wanted: Callable[[str], bool] = lambda name: True
+) -> Measurement:
+    """The quantities of an artifact that are ``wanted``, by name, and that its evidence can answer for.
 
     What goes wrong in one quantity (a run that fails to verify, a result that is not there) is told in ``damaged``,
     and hinders neither the other quantities nor the other artifacts.
     """
     result = Measurement()
     if isinstance(artifact, Panel):
-        frame, asked = artifact.read(evidence), _asked(artifact.id)
+        frame = artifact.read(evidence)
         for name, quantity in {**artifact.quantities, **artifact.more(frame)}.items():
-            if claimed is not None and claimed != (name in asked):
+            if not wanted(name):
                 continue
             try:
                 part = quantity.needs(frame)
@@ -290,7 +292,8 @@ def _verdict(
             except ClaimError as error:  # what was measured does not fit the claim: nobody else's fault
                 return Verdict(claim, "not run", str(error), ours, profile, red=True)
             proxy = proxy or verdict.proxy
-        proxy = proxy or ours
+        if ours is not None and ours.known:
+            proxy = proxy or ours
     few = [m.few_seeds[claim.quantity] for m in measured.values() if claim.quantity in m.few_seeds]
     proxy = proxy or next(iter(few), None)
     return not_run(claim, lacking(claim, measured), proxy)

@@ -52,20 +52,24 @@ class AnswerError(ValueError):
 
 @dataclass(frozen=True)
 class Answer:
-    """A question, the artifact whose figure shows the answer, and sentences and a table with places for numbers."""
+    """A question, the artifact whose figure shows the answer, and sentences and a table with places for numbers.
+
+    ``says`` answers it; what limits the answer, and how it came, stands in ``more``.
+    """
 
     question: str
     figure: str
     alt: str
     says: str
     written_for: Mapping[str, str]  # claim -> verdict
+    more: str = ""
     table: Sequence[Sequence[str]] = ()  # its head, then its rows
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # quantity -> where all its values lie
 
     @property
     def texts(self) -> Iterator[str]:
         """Everything with places for numbers."""
-        yield self.says
+        yield from (self.says, self.more)
         for row in self.table:
             yield from row
 
@@ -83,7 +87,7 @@ class Answer:
         found = {verdict.claim.id: verdict for verdict in verdicts if verdict.claim.id in wanted}
         self._check(found, others)
         fill = lambda text: " ".join(VALUE.sub(lambda place: self._number(place, found, others), text).split())
-        return Told(fill(self.says), [[fill(cell) for cell in row] for row in self.table])
+        return Told(fill(self.says), fill(self.more), [[fill(cell) for cell in row] for row in self.table])
 
     def _check(self, found: Mapping[str, Verdict], others: Mapping[str, Estimate]) -> None:
         for claim, wanted in self.written_for.items():
@@ -132,9 +136,10 @@ class Answer:
 
 @dataclass(frozen=True)
 class Told:
-    """An answer with its numbers: sentences, and a table of which the first row is the head."""
+    """An answer with its numbers: sentences, further ones, and a table of which the first row is the head."""
 
     text: str
+    more: str = ""
     table: Sequence[Sequence[str]] = ()
 
 

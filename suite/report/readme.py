@@ -42,7 +42,7 @@ from suite.papers.measurement import judge_artifacts
 from suite.papers.register import LATE, read
 from suite.report import speed
 from suite.report.answers import Answer, answers, beside_claims
-from suite.report.numerals import compared, few, markdown, ours, printed
+from suite.report.numerals import compared, few, markdown, ours
 from suite.runs.archive import Runs
 from suite.runs.environment import ROOT
 
@@ -211,9 +211,6 @@ PER_PAPER = 3  # results told in words, for each paper
 FIRST = 3  # of these, those that the README tells
 
 
-UNDECIDED = ("not run", "inconclusive", "undetermined")
-
-
 class ReadmeError(ValueError):
     """A file that has no place for a block."""
 
@@ -282,9 +279,12 @@ def results(verdicts: Sequence[Verdict]) -> str:
 
 
 def answered(
-    found: Iterable[Answer], verdicts: Sequence[Verdict], images: str, others: Mapping[str, Estimate]
+    found: Iterable[Answer], verdicts: Sequence[Verdict], images: str, others: Mapping[str, Estimate], *, whole: bool
 ) -> str:
-    """Questions, their answers and figures; Markdown. ``images`` is where the figures' PNG files lie."""
+    """Questions, their answers and figures; Markdown. ``images`` is where the figures' PNG files lie.
+
+    ``whole``: with what limits each answer.
+    """
     parts = []
     for answer in found:
         told = answer.told(verdicts, others)
@@ -294,6 +294,8 @@ def answered(
             head, *rows = told.table
             parts.append(markdown(head, rows, "l" + "r" * (len(head) - 1)))
         parts.append(f"![{answer.alt}]({picture})")
+        if whole and told.more:
+            parts.append(told.more)
     return "\n\n".join(parts)
 
 
@@ -310,20 +312,9 @@ def _by_paper(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
 
 
 def telling(found: Iterable[Verdict], most: int = PER_PAPER) -> list[Verdict]:
-    """A paper's empirical results worth a sentence: what rests on the best evidence first, of those what failed and
-    taught something, then the largest number of repetitions; in the paper's order if equal."""
-    decided = [v for v in found if v.rests_on in EMPIRICAL and v.verdict not in UNDECIDED]
-    return sorted(decided, key=_weight)[:most]
-
-
-def _weight(verdict: Verdict) -> tuple[int, bool, bool, int]:
-    assert verdict.measured is not None
-    return (
-        EMPIRICAL.index(verdict.rests_on),
-        not verdict.claim.finding,
-        verdict.verdict == "reproduced" and verdict.claim.rule == "holds",  # "holds" reads badly without numbers
-        -verdict.measured.n,
-    )
+    """A paper's decided empirical results worth a sentence, the most telling first."""
+    decided = [v for v in found if v.rests_on in EMPIRICAL and v.verdict in DECIDED]
+    return sorted(decided, key=_most_telling)[:most]
 
 
 def _sentence(verdict: Verdict) -> str:
@@ -332,8 +323,9 @@ def _sentence(verdict: Verdict) -> str:
     repetitions = f", n = {measured.n}" if measured.n > 1 else ""
     rests = f"{verdict.rests_on}: {verdict.because}" if verdict.because else verdict.rests_on
     text = (
-        f"- **{verdict.verdict}** (`{claim.artifact}`): {claim.says.rstrip('.')}. Printed: {few(printed(claim))}; "
-        f"ours: {few(ours(measured, claim))} ({rests}{repetitions})."
+        f"- **{verdict.verdict}** (`{claim.artifact}`): {claim.says.rstrip('.')}. "
+        f"{claim.basis.capitalize()}: {few(compared(claim))}; ours: {few(ours(measured, claim))} "
+        f"({rests}{repetitions})."
     )
     return f"{text} {verdict.why[:1].upper()}{verdict.why[1:].rstrip('.')}." if claim.finding else text
 
@@ -360,10 +352,13 @@ def blocks(verdicts: Sequence[Verdict], source: Runs) -> dict[str, dict[str, str
     told = answers([OWN])
     others = beside_claims(told, source)
     return {
-        "README.md": {"answers": answered(told, verdicts, "docs/images", others), "verdicts": first_table(verdicts)},
+        "README.md": {
+            "answers": answered(told, verdicts, "docs/images", others, whole=False),
+            "verdicts": first_table(verdicts),
+        },
         "docs/results.md": {
             "verdicts": table(verdicts),
-            "answers": answered(told, verdicts, "images", others),
+            "answers": answered(told, verdicts, "images", others, whole=True),
             "findings": findings_told(findings(OWN), verdicts),
         },
         "docs/contradictions.md": {"contradictions": contradictions(OWN)},

@@ -20,7 +20,7 @@ from suite.claims.judge import PROFILES, Claim, Verdict
 from suite.papers.artifact import Artifact
 from suite.papers.panel import Panel
 from suite.papers.register import last_line
-from suite.report.numerals import departures, ours, printed, tolerance
+from suite.report.numerals import compared, departures, ours, tolerance
 from suite.runs.archive import Runs
 from suite.runs.store import Run, UnusableRun
 from suite.spec import canonical
@@ -145,9 +145,9 @@ METHODS = re.compile(r"\b(?:ea-sgd|s-sgd|isgd|sgd|agd|sma)\b")  # written in cap
 
 
 def reasons(verdict: Verdict, artifact: Artifact | None) -> Iterator[tuple[str, str]]:
-    """Label and text: printed and ours, the rule, the grade, the register, the measure, the power."""
+    """Label and text: what is compared and ours, the rule, the grade, the register, the measure, the power."""
     rule, measured = verdict.claim, verdict.measured
-    yield "printed", ", ".join(printed(rule)) or "no number"
+    yield rule.basis, ", ".join(compared(rule)) or "no number"
     yield "ours", ", ".join(ours(measured, rule)) if measured else "not measured"
     yield "why", verdict.why
     yield "rule", f"{rule.rule} {rule.side}".rstrip() + f", {tolerance(rule) or 'no tolerance'}: {rule.because}"

@@ -203,23 +203,33 @@ def subset_draw(name: str, examples: int) -> Tensor:
     return torch.randperm(examples, generator=torch.Generator().manual_seed(seed("subset", name)))
 
 
-COUNTS = {"updates": 0, "batch": 1, "workers": 1, "evaluate.every": 1, "record.every": 1}  # the least of each
+LEAST: dict[str, int | float] = {  # of each number; of those that are whole a whole number
+    "updates": 0,
+    "batch": 1,
+    "workers": 1,
+    "rate": 0.0,
+    "evaluate.every": 1,
+    "evaluate.train_examples": 0,
+    "evaluate.test_examples": 1,
+    "record.every": 1,
+}
 
 
-def check_counts(settings: Mapping[str, Any]) -> None:
-    """Raise ValueError where a count is no whole number, or too small."""
-    for path, least in COUNTS.items():
+def check_numbers(settings: Mapping[str, Any]) -> None:
+    """Raise ValueError where a number is of another kind, or too small."""
+    for path, least in LEAST.items():
         part, _, name = path.rpartition(".")
         value = (settings.get(part, {}) if part else settings).get(name)
-        if value is not None and (type(value) is not int or value < least):
-            raise ValueError(f"{path}={value} must be a whole number, {least} or more")
+        whole = type(least) is int
+        if value is not None and (type(value) not in (int, type(least)) or value < least):
+            raise ValueError(f"{path}={value} must be a {'whole ' if whole else ''}number, {least:g} or more")
 
 
 def assemble(
     settings: Mapping[str, Any], run_seed: int, execution: Mapping[str, Any], data_root: Path | None
 ) -> Setup:
     """Build a classification run. Raises ValueError (DataError) in one sentence for what cannot be had."""
-    check_counts(settings)
+    check_numbers(settings)
     device, dtype = execution["device"], DTYPES[execution["precision"]]
     data = thaw(settings["data"])
     name, rule = data.pop("name"), data.pop("transform", "scale")
@@ -273,7 +283,7 @@ def random_classification(
     network = make_network(model, 0, device, dtype)
     generator = torch.Generator().manual_seed(0)
     pixels = torch.randint(256, (examples, *network.input_shape), generator=generator, dtype=torch.uint8)
-    targets = torch.randint(network.classes, (examples,), generator=generator)
+    targets = torch.randint(network.classes, (examples, *network.label_shape), generator=generator)
     flat = FlatModule(network, channels_last=channels_last)
     numerics = Numerics.of(execution)
     return Classification(flat, pixels.to(device), targets.to(device), lambda x: x.to(dtype) / 256, numerics=numerics)

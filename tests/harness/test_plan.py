@@ -8,6 +8,7 @@ import pytest
 
 from suite.commands import plan as planning
 from suite.commands.plan import Planned, lines, summary
+from suite.papers.catalogue import SelectorError, select
 from suite.runner import calibration
 from suite.runner.calibration import Calibration
 from suite.spec import RunSpec
@@ -54,3 +55,12 @@ def test_the_sum_comes_first_then_what_is_missing_then_the_longest_run(made: Cal
         f"20 s 2 MB toy/fig1 'draws', seed 1 {SPECS[1].id}; also toy/table1",
         f"yours toy/table1 'draws', seed 0 {SPECS[0].id}",
     ]
+
+
+def test_one_group_alone_is_planned_by_its_name_or_a_glob():
+    selection = select(["isgd/fig5a"])
+    for only in ("isgd", "i*"):
+        chosen = planning.plan(selection, "smoke", 1, only)
+        assert [(each.group, each.spec.seed) for each in chosen] == [("isgd", 0)]
+    with pytest.raises(SelectorError, match="no group of runs is called 'none' at smoke; there are 'sgd', 'isgd'"):
+        planning.plan(selection, "smoke", only="none")

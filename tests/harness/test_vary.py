@@ -55,6 +55,7 @@ def test_another_solver_and_a_warm_start_take_what_they_have():
         ("algorithm.optimizer=1", "there are algorithm.anchor"),  # bound by the harness, no setting
         ("algorithm.zeta=much", r"algorithm.zeta is a number \(0.01\), and 'much' is a name"),
         ("updates=1e30", r"updates is a whole number \(270\), and 1e\+30 is none"),
+        ("rate=-1", "rate cannot be -1: it must be 0 or more"),
         ("batch=[]", r"batch is no list, and \[\] holds no value for it"),
         ("algorithm.factors=1", r"algorithm.factors is a list"),
         ("batch=32", "batch = 32 changes nothing"),
@@ -68,20 +69,24 @@ def test_what_cannot_be_changed_is_refused_with_what_can(asked: str, sentence: s
 
 
 @pytest.mark.parametrize(
-    ("asked", "sentence"),
+    ("artifact", "asked", "sentence"),
     [
-        ("algorithm.name=nope", "no algorithm is called 'nope'; there are sgd"),
-        ("algorithm.name=rudra", "algorithm: workers must be set"),
-        ("evaluate.every=0", "evaluate.every=0 must be a whole number, 1 or more"),
-        ("descent.momentum=7", r"momentum=7.0 must lie in \[0, 1\)"),
-        ("algorithm.factors=[1,0.5]", "one before each and one after the last; got 2"),
-        ("data.size=7", "size=7 is not offered"),
+        ("isgd/fig5a", "algorithm.name=nope", "no algorithm is called 'nope'; there are sgd"),
+        ("isgd/fig5a", "algorithm.name=rudra", "algorithm: workers must be set"),
+        ("isgd/fig5a", "evaluate.every=0", "evaluate.every=0 must be a whole number, 1 or more"),
+        ("isgd/fig5a", "descent.momentum=7", r"momentum=7.0 must lie in \[0, 1\)"),
+        ("isgd/fig5a", "algorithm.factors=[1,0.5]", "one before each and one after the last; got 2"),
+        ("isgd/fig5a", "data.size=7", "size=7 is not offered"),
+        ("inverse_law/fig1b", "batch=0", "batch=0 must be a whole number, 1 or more"),
+        ("together/mnist", "rate=0.1", "each trial has its own rate, in study.trials"),
     ],
 )
-def test_settings_that_no_run_could_have_are_refused_before_any_runs(asked: str, sentence: str, tmp_path: Path):
+def test_settings_that_no_run_could_have_are_refused_before_any_runs(
+    artifact: str, asked: str, sentence: str, tmp_path: Path
+):
     options = RunOptions("smoke", tmp_path / "store", seeds=1)
     with pytest.raises((VariationError, DataError), match=sentence):
-        vary_artifact("isgd/fig5a", [asked], None, options, tmp_path, ["svg"])
+        vary_artifact(artifact, [asked], None, options, tmp_path, ["svg"])
     assert not list(tmp_path.iterdir())
 
 

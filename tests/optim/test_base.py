@@ -144,8 +144,12 @@ def test_a_group_that_is_added_is_stepped_by_the_base_and_restart_forgets():
             "no setting nesterov; it has lr, momentum",
         ),
         (lambda m: DelayedSGD(m), TypeError, "DelayedSGD needs lr"),
-        (lambda m: ISGD(m, base=optim.AdamW, lr=0.1, batches=2, zeta=0.1), TypeError, "base"),
-        (lambda m: Softsync(m, base=optim.AdamW, lr=0.1), TypeError, "base"),
+        (
+            lambda m: ISGD(m, base=optim.AdamW, lr=0.1, batches=2, zeta=0.1),
+            TypeError,
+            "no setting base; it has lr, batches",
+        ),
+        (lambda m: Softsync(m, base=optim.AdamW, lr=0.1), TypeError, "no setting base; it has lr, n"),
     ],
 )
 def test_bases_and_settings_that_cannot_be_are_refused(make, error: type, message: str):

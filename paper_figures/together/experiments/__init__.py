@@ -33,6 +33,11 @@ def body(place: str) -> lazily:
 
 EXPERIMENTS = {
     "together/study": Experiment(
-        body("study:study"), seconds, cost.data, cost.memory, measure=lazily("suite.runner.autotune:measure_training")
+        body("study:study"),
+        seconds,
+        cost.data,
+        cost.memory,
+        measure=lazily("suite.runner.autotune:measure_training"),
+        check=body("study:check"),
     )
 }

@@ -35,6 +35,7 @@ from suite.experiment import Context
 from suite.lazy import pd
 from suite.parameter_server.training import ServerRun
 from suite.runner.pilot import build
+from suite.runner.pilot import check as check_training
 from suite.runs.files import write_whole
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, thaw
@@ -63,6 +64,17 @@ def study(spec: RunSpec, context: Context) -> Outcome:
     first = len(tried)
     fresh = [train(first + i, plan["trials"][choice], s, tuning=False) for i, s in enumerate(plan["seeds"])]
     return outcome(choice, tried, fresh, plan["seeds"])
+
+
+def check(spec: RunSpec, context: Context) -> None:
+    """Set up every trial. Raises ValueError, also for a setting in whose place each trial has its own."""
+    settings = thaw(spec.settings)
+    trials = settings.pop("study")["trials"]
+    for name, value in trials[0].items():
+        if settings[name] != value:
+            raise ValueError(f"each trial has its own {name}, in study.trials, so that this one would not count")
+    for trial in trials:
+        check_training(RunSpec("train", {**settings, **trial}), context)
 
 
 def best(tried: Sequence[Mapping[str, Any]]) -> int:

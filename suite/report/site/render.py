@@ -13,7 +13,7 @@ from suite.claims.board import MEANINGS as GRADE_MEANINGS
 from suite.claims.board import NOTHING, WORDS, board, in_full
 from suite.claims.estimate import GRADES
 from suite.claims.judge import NEEDS, VERDICTS
-from suite.report.numerals import few, ours, printed, tolerance, values
+from suite.report.numerals import compared, few, ours, printed, tolerance, values
 from suite.report.readme import headline
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _engine() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"ours": ours, "printed": printed, "tolerance": tolerance, "values": values}
+    made.filters |= {"ours": ours, "printed": printed, "compared": compared, "tolerance": tolerance, "values": values}
     made.filters |= {"among": lambda found, order: sorted(set(found) & set(order), key=list(order).index)}
     made.filters |= {"sum_of": Counter.total, "few": few, "link": quote}
     made.globals |= {
