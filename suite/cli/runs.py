@@ -257,13 +257,14 @@ def export(
     store: StoreOption = STORE,
     out: Annotated[Path, typer.Option(help="file to write", metavar="F", parser=a_path)] = Path("runs.zip"),
     profile: Annotated[Profile | None, typer.Option(help="only the runs of this profile")] = None,
+    ro_crate: Annotated[bool, typer.Option("--ro-crate", help="describe the file in it as an RO-Crate")] = False,
 ) -> None:
     """Write stored runs into one file, and all their numbers into a table beside it, F with the ending .parquet."""
     from suite.papers.evidence import export_selection
     from suite.runs.files import check_file
 
     check_file(out)
-    print(export_selection(selector or [], store, out, profile))
+    print(export_selection(selector or [], store, out, profile, ro_crate=ro_crate))
 
 
 def merge(

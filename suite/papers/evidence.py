@@ -94,8 +94,12 @@ def wanted(selectors: Sequence[str], profile: str) -> list[RunSpec]:
     return list(specs.values())
 
 
-def export_selection(selectors: Sequence[str], store: Path, out: Path, profile: str | None) -> str:
+def export_selection(
+    selectors: Sequence[str], store: Path, out: Path, profile: str | None, *, ro_crate: bool = False
+) -> str:
     """Write the stored runs of a selection (at one profile, or all) into one file; returns a sentence.
+
+    With ``ro_crate`` the file describes itself as an RO-Crate (:mod:`suite.runs.crate`).
 
     Beside it goes the same in one tidy table, ``runs.parquet`` for ``runs.zip``, which any tool reads.
 
@@ -113,7 +117,7 @@ def export_selection(selectors: Sequence[str], store: Path, out: Path, profile: 
     out.parent.mkdir(parents=True, exist_ok=True)
     about = {"machine": machine(), "versions": versions(), **revision()}
     runs = [held.read(run_id) for run_id in sorted(names)]
-    export({run.id: run.files for run in runs}, out, about)
+    export({run.id: run.files for run in runs}, out, about, ro_crate=ro_crate)
     buffer = io.BytesIO()
     tidy(runs).to_parquet(buffer, index=False, compression="zstd")
     try:

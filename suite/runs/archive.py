@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from suite.runs import crate
 from suite.runs.files import shortened, sync_folder
 from suite.runs.store import (
     CHECKSUMS,
@@ -89,7 +90,7 @@ class Archive:
             raise StoreError(f"{self.path} has schema {shortened(repr(schema))}; this version reads {SCHEMA}")
         self._names: dict[str, list[str]] = {}
         for info in infos:
-            if info.filename == MANIFEST:
+            if info.filename in (MANIFEST, crate.NAME):
                 continue
             run_id, _, file = info.filename.partition("/")
             self._names.setdefault(run_id, []).append(file)
@@ -209,8 +210,10 @@ def open_runs(path: Path) -> Runs:
     raise StoreError(f"no store at {path}: run something first, or name another with --store")
 
 
-def export(runs: Mapping[str, Mapping[str, bytes]], target: Path, about: Mapping[str, Any]) -> None:
-    """Write verified runs into one file, atomically. The same runs always give the same bytes."""
+def export(
+    runs: Mapping[str, Mapping[str, bytes]], target: Path, about: Mapping[str, Any], *, ro_crate: bool = False
+) -> None:
+    """Write verified runs into one file, atomically, as an RO-Crate if asked. The same runs give the same bytes."""
     for run_id, files in runs.items():
         verified(run_id, files)
     manifest = {
@@ -218,11 +221,15 @@ def export(runs: Mapping[str, Mapping[str, bytes]], target: Path, about: Mapping
         "about": dict(about),
         "runs": {run_id: digest(runs[run_id][CHECKSUMS]) for run_id in sorted(runs)},
     }
+    listed = json.dumps(manifest, indent=1, sort_keys=True)
     staging = target.with_name(f".{target.name}-{os.urandom(4).hex()}")
     try:
         with zipfile.ZipFile(staging, "w", zipfile.ZIP_DEFLATED) as archive:
             write = lambda name, data: archive.writestr(zipfile.ZipInfo(name, EPOCH), data, zipfile.ZIP_DEFLATED)
-            write(MANIFEST, json.dumps(manifest, indent=1, sort_keys=True))
+            write(MANIFEST, listed)
+            if ro_crate:
+                held = [Run(run_id, runs[run_id]) for run_id in sorted(runs)]
+                write(crate.NAME, crate.described(held, MANIFEST, listed.encode()))
             for run_id in sorted(runs):
                 for name in sorted(runs[run_id]):
                     write(f"{run_id}/{name}", runs[run_id][name])

@@ -15,14 +15,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hostile import understated
-from toy import files_of
+from toy import CHECKOUT, files_of
 
 from suite.runs import archive as archive_module
 from suite.runs import files as files_module
 from suite.runs import store as store_module
 from suite.runs.archive import MANIFEST, Archive, Layered, export, merge, open_runs
 from suite.runs.comparison import relation
-from suite.runs.store import CHECKSUMS, DamagedRun, Outcome, Store, StoreError, encode, seal
+from suite.runs.store import CHECKSUMS, DamagedRun, Outcome, Store, StoreError, digest, encode, seal
 from suite.spec import RunSpec
 
 SPECS = [RunSpec("toy/draw", {"a": 1}, s) for s in range(3)]
@@ -62,6 +62,26 @@ def test_export_and_merge_carry_every_byte(exported: Path, store: Store):
     assert {run_id: store.files(run_id) for run_id in store.ids()} == FILES
     assert taken(exported, store) == {"present": 3}
     assert not list((store.root / "partial").iterdir())
+
+
+def test_an_ro_crate_describes_what_the_export_holds(tmp_path: Path, store: Store):
+    """Every run is part of it, digests are those of the files, and software is named as it is to be cited."""
+    path = tmp_path / "crate.zip"
+    export(FILES, path, {"machine": "none"}, ro_crate=True)
+    with zipfile.ZipFile(path) as held:
+        entities = {each["@id"]: each for each in json.loads(held.read("ro-crate-metadata.json"))["@graph"]}
+        files = [name for name, each in entities.items() if each["@type"] == "File"]
+        assert [entities[name]["sha256"] for name in files] == [digest(held.read(name)) for name in files]
+    root = entities[entities["ro-crate-metadata.json"]["about"]["@id"]]
+    assert {"name", "description", "datePublished", "license"} < set(root)
+    assert {part["@id"] for part in root["hasPart"]} == {MANIFEST, *(f"{spec.id}/" for spec in SPECS)}
+    assert {entities[each["@id"]]["result"]["@id"] for each in root["mentions"]} == {f"{s.id}/" for s in SPECS}
+    suite, cited = entities["#suite"], (CHECKOUT / "CITATION.cff").read_text(encoding="utf-8")
+    for line in (f"title: {suite['name']}", f"version: {suite['version']}"):
+        assert f"\n{line}\n" in cited
+    assert f"\nlicense: {entities[suite['license']['@id']]['name']}\n" in cited
+    assert f"authors:\n  - name: {entities[suite['author']['@id']]['name']}\n" in cited
+    assert taken(path, store) == {"new": 3}
 
 
 def test_the_same_runs_give_the_same_bytes(exported: Path, tmp_path: Path):
