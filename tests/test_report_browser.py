@@ -6,8 +6,11 @@ Driven over two pipes with the DevTools protocol, so that nothing but the browse
 from __future__ import annotations
 
 import contextlib
+import csv
 import json
+import math
 import os
+import re
 import subprocess
 import sys
 import time
@@ -163,6 +166,32 @@ def test_the_site_in_a_browser(browser, site, width, scheme):
     assert browser.value("document.querySelector('figure img').naturalWidth") > 100
     browser.visit((site / "report.html").as_uri())
     assert browser.value("document.getElementById('count').textContent + document.forms[0].hidden") == "false"
+
+
+def test_a_figure_tells_the_point_under_the_pointer_and_grows(browser, site):
+    """Where the picture draws a curve's first point its values are told, which are those of the table."""
+    browser.visit((site / "fake/fig1.html").as_uri())
+    picture = (site / "fake/fig1.svg").read_text(encoding="utf-8")
+    width, height = map(float, re.findall(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', picture)[0])
+    rows = csv.DictReader((site / "fake/fig1.csv").read_text(encoding="utf-8").splitlines())
+    first = next(row for row in rows if row["series"].startswith("seed"))
+    [[label, _, _, [[left, top, x, y], *_]], *_] = json.loads(browser.value("document.images[0].dataset.curves"))
+    assert (label, float(x), float(y)) == (first["series"], float(first["x"]), pytest.approx(float(first["y"]), 1e-3))
+    starts = [tuple(map(float, place)) for place in re.findall(r' d="M ([\d.]+) ([\d.]+) L', picture)]
+    at = (left / 1e4 * width, top / 1e4 * height)
+    assert any(math.dist(at, start) < 0.1 for start in starts)
+    box = json.loads(browser.value("JSON.stringify(document.images[0].getBoundingClientRect())"))
+    spot = {"x": box["left"] + left / 1e4 * box["width"] + 3, "y": box["top"] + top / 1e4 * box["height"]}
+    browser.send("Input.dispatchMouseEvent", type="mouseMoved", **spot)
+    assert browser.value("document.querySelector('.point').textContent") == (
+        f"{label}, time (epochs): {x}, training loss (nats): {y}"
+    )
+    ring = json.loads(browser.value("JSON.stringify(document.querySelector('.point').getBoundingClientRect())"))
+    assert math.dist((ring["x"] + ring["width"] / 2 + 3, ring["y"] + ring["height"] / 2), spot.values()) < 1.5
+    for kind in ("mousePressed", "mouseReleased"):
+        browser.send("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **spot)
+    assert browser.value("document.images[0].getBoundingClientRect().width") > 1.9 * box["width"]
+    assert browser.value("document.querySelector('.point').hidden")
 
 
 def test_the_index_is_searched_and_filtered(browser, site):

@@ -64,21 +64,21 @@ def _series(axes: Axes) -> Iterator[tuple[str, str, Iterable[Any], Iterable[Any]
             x, y = [None], y[:1]
         elif line.get_transform() == axes.get_xaxis_transform():
             x, y = x[:1], [None]
-        yield "line", _label(line), x, y
+        yield "line", series_label(line), x, y
     for cloud in axes.collections:
         if isinstance(cloud, PathCollection):
             offsets = np.asarray(cloud.get_offsets())
-            yield "points", _label(cloud), *offsets.T.tolist()
+            yield "points", series_label(cloud), *offsets.T.tolist()
     for group in axes.containers:
         if isinstance(group, BarContainer):
             upright = group.orientation == "vertical"
             boxes = [bar.get_bbox() for bar in group.patches]
             middles = [(box.x0 + box.x1) / 2 if upright else (box.y0 + box.y1) / 2 for box in boxes]
             ends = [box.y1 if upright else box.x1 for box in boxes]
-            yield "bars", _label(group), *((middles, ends) if upright else (ends, middles))
+            yield "bars", series_label(group), *((middles, ends) if upright else (ends, middles))
 
 
-def _label(artist: Any) -> str:
+def series_label(artist: Any) -> str:
     """Its label in the legend; nothing for one that matplotlib numbers."""
     label = str(artist.get_label() or "")
     return "" if label.startswith("_") else label

@@ -11,6 +11,7 @@ from suite.claims.judge import PROFILES, Verdict
 from suite.papers.artifact import Artifact, Missing, Paper
 from suite.papers.measurement import besides, measurements
 from suite.papers.panel import Panel
+from suite.report.curves import curves
 from suite.report.data import encoded, values
 from suite.report.drawing import DrawingError, drawing, naming, table_of, whole_and_panel
 from suite.report.site.render import render
@@ -54,6 +55,7 @@ def files(
         name=name,
         claims=found,
         drawn=drawn,
+        curves=curves(drawn.figure) if drawn else "",
         undrawn=undrawn,
         command=command(artifact, drawn.profile if drawn and drawn.profile else _profile(artifact, used)),
         besides=besides(name, measurements(artifact, source, claimed=False)) if artifact else [],
