@@ -187,6 +187,8 @@ def test_the_loop_by_hand() -> None:
     assert measured("inverse_law/eq8/measured", frame).values == (1.0,)
     tied = loop(lambda batch: 1e-3 * max(batch, KNEE) * (0.85 if batch == 4 else 1))
     assert measured("inverse_law/eq8/measured", tied).values == (1.0,)  # 4 trains within a tenth of 8, the knee
+    faster = loop(lambda batch: 1e-3 * max(batch, KNEE) * (0.6 if batch == 4 else 1))
+    assert measured("inverse_law/eq8/measured", faster).values == (0.5,)
 
 
 def test_slopes_around_the_knee_have_the_spread_of_the_rounds() -> None:
