@@ -18,7 +18,8 @@ from PIL import Image
 
 from suite.data import cache, catalogue
 from suite.data import verify as verify_module
-from suite.data.catalogue import DataError, available, dataset, fetch
+from suite.data.catalogue import DataError, available, dataset
+from suite.data.fetch import fetch
 from suite.data.images import load_images
 from suite.data.verify import verify
 
@@ -269,7 +270,7 @@ def test_the_network_is_used_when_asked_for_and_only_then(
         (source / hub).rename(local_dir)
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
-    monkeypatch.setattr("suite.data.catalogue._check_digest", lambda *given: None)  # these files are made up
+    monkeypatch.setattr("suite.data.fetch._check_digest", lambda *given: None)  # these files are made up
     empty = tmp_path / "empty"
     with pytest.raises(DataError):
         load_images(name, "test", empty, tmp_path / "cache")

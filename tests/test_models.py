@@ -42,6 +42,8 @@ PARAMETERS: list[tuple[str, dict[str, Any], int]] = [
     ("crossbow_resnet50", {}, 25_557_032),
     ("digits_lenet", {}, 8_474),
     ("linear", {}, 7_850),
+    ("character_transformer", {}, 116_576),
+    ("character_transformer", {"width": 96, "blocks": 4}, 472_224),
 ]
 # Every network at a size that one core trains in well under a second.
 SMALL: dict[str, dict[str, Any]] = {
@@ -64,7 +66,9 @@ def network(name: str, seed: int = 0, **options: Any) -> Network:
 def examples(module: Network, batch: int, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(1)
     inputs = torch.randn(batch, *module.input_shape, generator=generator).to(dtype)
-    return inputs, torch.randint(module.classes, (batch,), generator=generator)
+    if module.label_shape:  # it reads codes of classes
+        inputs = torch.randint(module.classes, inputs.shape, generator=generator).to(dtype)
+    return inputs, torch.randint(module.classes, (batch, *module.label_shape), generator=generator)
 
 
 @pytest.mark.parametrize(("name", "options", "parameters"), PARAMETERS)
@@ -183,7 +187,7 @@ def check_training_step(module: Network, batch: int = 2) -> None:
     cost = mean_loss(outputs, targets)
     cost.backward()
     main = outputs if isinstance(outputs, Tensor) else outputs[0]
-    assert main.shape == (batch, module.classes)
+    assert main.shape == (batch, module.classes, *module.label_shape)
     assert main.dtype == torch.float32
     assert cost.isfinite()
     for name, parameter in module.named_parameters():

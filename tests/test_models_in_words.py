@@ -25,6 +25,7 @@ TOLD = {
     "kernel_size": None, "stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1, "ceil_mode": None,
     "count_include_pad": None, "p": None, "eps": None, "momentum": None, "affine": True, "size": None, "alpha": None,
     "beta": None, "k": None, "missing": None,
+    "num_embeddings": None, "embedding_dim": None, "normalized_shape": None,
 }  # fmt: skip
 
 

@@ -158,7 +158,7 @@ def test_a_corpus_is_verified_by_its_size_and_content_split_by_split() -> None:
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("name", ["multi30k", "europarl_sample", "wmt14_sample"])
+@pytest.mark.parametrize("name", ["multi30k", "multi30k_characters", "europarl_sample", "wmt14_sample"])
 def test_real_corpora_are_whole(name: str) -> None:
     named = os.environ.get("SGD_SUITE_DATA")
     root = Path(named) if named else Path(__file__).resolve().parents[2] / "shared" / "data"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,17 +16,26 @@ from paper_figures.together.experiments.study import by_law, crossing, rank, rat
 from paper_figures.together.methods import OTHERS, methods, study, trials
 from paper_figures.together.seconds import LINKS, TIMES, Costs
 from paper_figures.together.tasks import DIGITS, MNIST, TASKS, Task
+from suite.commands.together import board as shown
+from suite.data.catalogue import DATASETS, DatasetInfo
+from suite.data.images import content_digest
+from suite.data.text import character_windows, load_pairs
 from suite.experiment import Context, OutOfTime
+from suite.models.table import counts
 from suite.papers.artifact import Evidence, Missing
 from suite.papers.catalogue import experiment
 from suite.papers.panel import Frame
 from suite.runs.store import Outcome, Store, encode
 
 ARTIFACT = "together/mnist"
+EXECUTION = {"path": "looped", "width": 1, "slot": 0, "threads": 1, "precision": "float32", "device": "cpu"}
+EXECUTION |= {"channels_last": True, "onednn": True, "deterministic": True}
 
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=lambda task: task.name)
 def test_every_method_has_as_many_trials_inside_its_box_and_the_same_budget(task: Task):
+    model = dict(task.model)
+    assert task.parameters == counts(model.pop("name"), **model).parameters
     for method in (method for method in methods(task) if not method.by_law):
         drawn = trials(task, method)
         assert len(drawn) == task.trials
@@ -82,9 +91,9 @@ def test_the_law_chooses_the_batch_of_the_least_predicted_seconds_at_the_rate_wh
 def fabricated(folder: Path, gradients: dict[str, list[float]], errors: dict[str, list[float]]) -> Frame:
     """Studies of some methods that came to these numbers, by seed."""
     store, groups = Store(folder, create=True), board.runs(ARTIFACT, "reduced")
-    for name, counts in gradients.items():
+    for name, arrivals in gradients.items():
         (spec,) = groups[name]
-        ends = pd.DataFrame({"seed": range(len(counts)), "gradients": counts, "test_error": errors[name]})
+        ends = pd.DataFrame({"seed": range(len(arrivals)), "gradients": arrivals, "test_error": errors[name]})
         ends = ends.assign(status="finished", error=0.02)
         outcome = Outcome("finished", {"choice": 0}, {"ends": ends})
         store.commit(spec.id, encode(spec, {"started": "2099"}, outcome))
@@ -159,21 +168,45 @@ def test_seconds_by_link_are_those_of_the_models_by_hand():
     assert TIMES["hardsync"](fast({}), 50) > TIMES["softsync"](fast({"algorithm": {"n": 4}}), 50)
 
 
+def test_a_task_without_runs_is_planned_and_shows_none(tmp_path: Path):
+    """A study for each method that has runs of its own; a table only where SGD's is stored."""
+    for artifact, profiles in board.PROFILES.items():
+        planned = {spec.id for specs in board.runs(artifact, "reduced").values() for spec in specs}
+        assert len(planned) == sum(not method.shares for method in methods(profiles["reduced"]))
+        with pytest.raises(Missing, match=f"{artifact}: not run"):
+            shown(artifact.partition("/")[2], "reduced", None, Store(tmp_path, create=True))
+
+
+def test_a_study_of_a_transformer_on_characters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A method of the board on windows of number words: the loss falls, and errors are shares of all characters."""
+    load = lambda split: character_windows([english for _, english in load_pairs("number_phrases", split)], 16)
+    sizes = {split: len(load(split)[0]) for split in ("train", "test")}
+    known = DatasetInfo("words", "", "characters", sizes, embedded=True, shape=(1, 1, 16), classes=96, load=load)
+    monkeypatch.setitem(DATASETS, "words", known)
+    data = {"name": "words", "transform": "as-is", "digest": content_digest("words")}
+    model = {"name": "character_transformer", "width": 16, "blocks": 1, "context": 16}
+    task = replace(DIGITS, data=data, model=model, trials=1, adaptive_rates=(0.01, 0.02), budget=96)
+    method = next(each for each in methods(task) if each.name == "diloco-4")
+    spec = board.spec_of(task, method)
+    found = experiment(spec.experiment).load()(spec, Context(tmp_path, EXECUTION))
+    for _, curve in found.curves["curves"].groupby("seed"):
+        assert curve["validation_loss"].iloc[-1] < 0.8 * curve["validation_loss"].iloc[0]
+        assert curve["validation_error"].between(0, 1).all()
+
+
 def test_a_study_chooses_on_held_out_images_and_resumes_to_the_same_numbers(tmp_path: Path):
     """Interrupted after its first training it goes on with the second, and comes to what it would have come to."""
     method = next(each for each in methods(DIGITS) if each.name == "local-4")
     spec = board.spec_of(DIGITS, method)
     body = experiment(spec.experiment).load()
-    execution = {"path": "looped", "width": 1, "slot": 0, "threads": 1, "precision": "float32", "device": "cpu"}
-    execution |= {"channels_last": True, "onednn": True, "deterministic": True}
     once, twice = tmp_path / "once", tmp_path / "twice"
     once.mkdir()
     twice.mkdir()
-    whole = body(spec, Context(once, execution))
+    whole = body(spec, Context(once, EXECUTION))
     calls = iter(range(10**6))
     with pytest.raises(OutOfTime):
-        body(spec, Context(twice, execution, stop=lambda: next(calls) > 14))
-    resumed = body(spec, Context(twice, execution))
+        body(spec, Context(twice, EXECUTION, stop=lambda: next(calls) > 14))
+    resumed = body(spec, Context(twice, EXECUTION))
     assert whole.results == resumed.results
     for name in ("trials", "ends"):
         pd.testing.assert_frame_equal(whole.curves[name], resumed.curves[name])

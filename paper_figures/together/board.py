@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from paper_figures.together.methods import Method, Trial, methods, study, trials
 from paper_figures.together.seconds import LINKS, MIDDLE, TIMES, Costs
-from paper_figures.together.tasks import CIFAR10, DIGITS, MNIST, Task
+from paper_figures.together.tasks import CIFAR10, CIFAR100, DIGITS, MNIST, MULTI30K, Task
 from suite.claims.intervals import Interval, holm, mean_interval, quantile, tail
 from suite.lazy import Axes, Figure, pd
 from suite.papers.artifact import Groups, Missing
@@ -35,7 +35,12 @@ LEVEL = 0.05  # of saying that any method differs where none does
 # By whether all seeds of SGD reached the target, and all of the method's.
 BOUNDS = {(True, True): "", (True, False): ">=", (False, True): "<=", (False, False): "<>"}
 SCORES = ("gradients", "rounds", *LINKS, "test error")
-PROFILES = {"together/mnist": {"smoke": DIGITS, "reduced": MNIST}, "together/cifar10": {"reduced": CIFAR10}}
+PROFILES = {
+    "together/mnist": {"smoke": DIGITS, "reduced": MNIST},
+    "together/cifar10": {"reduced": CIFAR10},
+    "together/cifar100": {"reduced": CIFAR100},
+    "together/multi30k": {"reduced": MULTI30K},
+}
 
 
 class Ratio(NamedTuple):
@@ -293,4 +298,6 @@ PANEL = panel_of("together/mnist", "Our own question: all methods on LeNet and M
 ARTIFACTS = (
     PANEL,
     panel_of("together/cifar10", "Our own question: all methods on CIFAR-10 quick at equal budget"),
+    panel_of("together/cifar100", "Our own question: all methods on ResNet-20 and CIFAR-100 at equal budget"),
+    panel_of("together/multi30k", "Our own question: all methods on a transformer and Multi30k at equal budget"),
 )

@@ -54,6 +54,11 @@ LENET = ((288_000, 520), (1_600_000, 25_050), (400_000, 400_500), (5_000, 5_010)
 # By paper_figures.together.experiments.update_seconds on one core of an AMD EPYC, torch 2.14.1, 26 November 2026.
 LENET_SECONDS = {1: 3.23e-3, 2: 3.79e-3, 4: 4.89e-3, 8: 6.65e-3, 16: 10.1e-3, 32: 16.5e-3, 64: 28.6e-3, 128: 52.4e-3,
                  256: 102e-3}  # fmt: skip
+# fmt: off
+RESNET20 = ((442_368, 480), *[(2_359_296, 2_352)] * 6, (1_179_648, 4_704), *[(2_359_296, 9_312)] * 5,
+            (1_179_648, 18_624), *[(2_359_296, 37_056)] * 5, (6_400, 6_500))
+TRANSFORMER = ((0, 10_240), *[(1_572_864, 16_768), (2_097_152, 33_216)] * 2, (393_216, 6_368))
+# fmt: on
 QUICK = ((2_457_600, 2_432), (6_553_600, 25_632), (3_276_800, 51_264), (65_536, 65_600), (640, 650))
 
 DIGITS = Task(
@@ -111,4 +116,42 @@ CIFAR10 = Task(
     adaptive_rates=(1e-4, 3e-3),
     decay=4e-3,
 )
-TASKS = {task.name: task for task in (MNIST, CIFAR10)}
+CIFAR100 = Task(
+    name="cifar100",
+    title="ResNet-20 on 45,000 images of CIFAR-100, batches of 64",
+    data={"name": "cifar100", "transform": "standardise"},
+    model={"name": "resnet20", "classes": 100},
+    subset=45_000,
+    validation=2_000,
+    batch=64,
+    budget=7_040,  # ten epochs
+    every=352,
+    warmup=352,
+    target=0.65,
+    layers=RESNET20,
+    gradient_seconds=0.2,
+    trials=5,
+    seeds=tuple(range(5)),
+    rates=(0.07, 3.5),
+    adaptive_rates=(3e-4, 1e-2),
+)
+MULTI30K = Task(
+    name="multi30k",
+    title="a transformer on the characters of Multi30k's English captions, batches of 16 windows",
+    data={"name": "multi30k_characters", "transform": "as-is", "digest": "8b5ff64844bac119"},
+    model={"name": "character_transformer"},
+    subset=8_192,  # windows, 512 batches
+    validation=256,  # windows, 16,384 characters
+    batch=16,
+    budget=2_048,
+    every=64,
+    warmup=128,
+    target=0.49,
+    layers=TRANSFORMER,
+    gradient_seconds=18e-3,
+    trials=3,
+    seeds=(0, 1, 2, 3),
+    rates=(0.2, 2.0),
+    adaptive_rates=(1.5e-3, 1.5e-2),
+)
+TASKS = {task.name: task for task in (MNIST, CIFAR10, CIFAR100, MULTI30K)}

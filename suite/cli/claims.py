@@ -88,7 +88,7 @@ def register(
 
 def together(
     *,
-    task: Annotated[str, typer.Option(help="mnist or cifar10")] = "mnist",
+    task: Annotated[str, typer.Option(help="mnist, cifar10, cifar100 or multi30k")] = "mnist",
     budget: Annotated[int | None, typer.Option(min=1, help="gradient evaluations; by default the task's own")] = None,
     profile: Annotated[Profile, typer.Option(help="whose runs are read")] = Profile.reduced,
     store: SourceOption = None,
@@ -214,7 +214,8 @@ def data_list(*, data: DataOption = None, as_json: Json = False) -> None:
 @data_app.command("fetch")
 def data_fetch(name: DatasetName, *, data: DataOption = None) -> None:
     """Download a data set at its pinned revision, and say where nobody knows what its files must be."""
-    from suite.data.catalogue import dataset, fetch
+    from suite.data.catalogue import dataset
+    from suite.data.fetch import fetch
 
     folder = fetch(name, data)
     print(folder or f"{name} is embedded: nothing to download")

@@ -2,12 +2,11 @@
 
 Names and layouts are the Hugging Face Hub's, so a folder filled by any client of the Hub works as it is:
 ``DIR/uoft-cs/cifar10/plain_text/train-00000-of-00001.parquet``. Nothing here imports torch or ``datasets``,
-and nothing here touches the network except :func:`fetch`, which says so in its name.
+and nothing here touches the network: :mod:`suite.data.fetch` does.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -34,7 +33,7 @@ class DatasetInfo:
 
     name: str
     title: str
-    kind: Literal["images", "pairs"]
+    kind: Literal["images", "pairs", "characters"]
     sizes: Mapping[str, int]
     embedded: bool = False
     hub: str | None = None
@@ -204,6 +203,18 @@ _ENTRIES = (
         folders=("multi30k",),
     ),
     DatasetInfo(
+        "multi30k_characters",
+        "Multi30k's English captions one after another, in windows of 64 characters",
+        "characters",
+        {"train": 28_144, "test": 969},
+        config="de-en",
+        shape=(1, 1, 64),
+        classes=96,
+        bytes=2_500_000,
+        folders=("multi30k",),
+        part_of="multi30k",
+    ),
+    DatasetInfo(
         "wmt14_sample",
         "10,000 tokenised pairs of the WMT14 mixture, German to English",
         "pairs",
@@ -334,66 +345,3 @@ def missing(name: str, root: Path | None = None) -> str:
     if info.class_folders:
         cure += ", or a folder per class into imagenet/train and imagenet/val there"
     return f"{name} is not below {data_root(root)}; {cure}"
-
-
-def fetch(name: str, root: Path | None = None) -> Path | None:
-    """Download the set at its pinned revision into ``root`` and return its folder (None if embedded).
-
-    The only function of the suite that uses the network.
-
-    Raises:
-        DataError: no revision is pinned, the download failed, or a file is not the one of that revision.
-    """
-    info = dataset(name)
-    if info.embedded:
-        return None
-    if info.hub is None or info.revision is None:
-        raise DataError(f"{name} cannot be fetched, since no revision of it is pinned: {missing(name, root)}")
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
-
-    patterns = [f"{info.config}/{info.prefix(split)}-*.parquet" for split in info.sizes]
-    target = data_root(root) / info.hub
-    try:
-        snapshot_download(
-            info.hub,
-            repo_type="dataset",
-            revision=info.revision,
-            allow_patterns=patterns,
-            local_dir=target,
-        )
-    except (HfHubHTTPError, OfflineModeIsEnabled, OSError) as error:
-        # the licence of ImageNet is accepted on its page, with a token, before the Hub hands it out
-        raise DataError(
-            f"{name}: {info.hub} at {info.revision[:12]} could not be downloaded "
-            f"({_first_line(error)}); check the connection and your access to it, "
-            f"or copy its files to {target} from another machine"
-        ) from error
-    for file, expected in info.sha256.items():
-        _check_digest(name, target / info.config / file, expected)
-    folder = locate(name, root)
-    if folder is None:
-        raise DataError(
-            f"{name}: {info.hub} at {info.revision[:12]} holds no file matching {', '.join(patterns)}; "
-            f"copy the files to {target}/{info.config} from another machine"
-        )
-    return folder
-
-
-def _check_digest(name: str, path: Path, expected: str) -> None:
-    """Move a downloaded file aside that is another than the pinned one. Raises DataError then."""
-    if not path.exists():
-        return
-    with open(path, "rb") as stream:
-        found = hashlib.file_digest(stream, "sha256").hexdigest()
-    if found != expected:
-        aside = path.rename(path.with_name(f"{path.name}.refused"))
-        raise DataError(
-            f"{name}: {path.name} has the SHA-256 {found[:12]}..., where that of the pinned revision is "
-            f"{expected[:12]}...; it was moved to {aside}. Look at what HF_ENDPOINT names, and fetch it again"
-        )
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

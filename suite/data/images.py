@@ -1,4 +1,8 @@
-"""Image sets as tensors: ``load_images("cifar10", "train")`` is uint8 [50000, 3, 32, 32] and its labels."""
+"""Image sets as tensors: ``load_images("cifar10", "train")`` is uint8 [50000, 3, 32, 32] and its labels.
+
+Windows of characters are read the same way: their codes are the pixels of a picture of one row, and the label is the
+next character at each place.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +20,14 @@ from torch import Tensor
 from suite.data import embedded, parquet
 from suite.data.cache import Decoded, cached, checksum, source_key
 from suite.data.catalogue import DataError, DatasetInfo, cache_folder, dataset, present_files
+from suite.data.text import character_windows, load_pairs
 
 
 class Images(NamedTuple):
     """A split of an image set. ``checksum`` is the sha256 of its pixels and labels."""
 
     inputs: Tensor  # [N, C, H, W] uint8
-    targets: Tensor  # [N] int64, 0 <= target < classes
+    targets: Tensor  # [N] int64, 0 <= target < classes; of characters [N, W]
     classes: int
     name: str
     split: str
@@ -65,12 +70,10 @@ def load_images(
         found = _generated(*embedded.colours(split, examples or info.sizes[split]))
     elif info.load is not None:
         found = _of_ones_own(name, split)
-        if digest is not None and digest != content_digest(name):
-            raise DataError(
-                f"{name}: its content is {content_digest(name)}, and the run is of {digest}; plan it anew"
-            )
     else:
         found = _stored(info, split, root, cache)
+    if digest is not None and digest != (content := content_digest(name, root, cache)):
+        raise DataError(f"{name}: its content is {content}, and the run is of {digest}; plan it anew")
     if examples is not None and examples < len(found.targets):
         inputs, targets = found.inputs[:examples], found.targets[:examples]
         found = Decoded(inputs, targets, checksum(inputs, targets))
@@ -82,7 +85,7 @@ def _check_request(info: DatasetInfo, split: str, size: int | None, examples: in
     """Raise DataError for what ``load_images`` cannot give of a set."""
     name = info.name
     info.prefix(split)
-    if info.kind != "images" or (not info.embedded and info.shape is None):
+    if info.kind == "pairs" or (not info.embedded and info.shape is None):
         reader = "suite.data.imagenet.ImageNetStream" if info.kind == "images" else "suite.data.text.load_pairs"
         raise DataError(f"{name} is not read as one tensor; use {reader}")
     if size is not None and name != "digits":
@@ -101,9 +104,9 @@ def _of_ones_own(name: str, split: str) -> Decoded:
     return _generated(inputs, targets.astype(np.int64))
 
 
-def content_digest(name: str) -> str:
-    """16 hex digits of all splits of such a set, for the settings of its runs: other data have other runs."""
-    found = [_of_ones_own(name, split).checksum for split in dataset(name).sizes]
+def content_digest(name: str, root: Path | None = None, cache: Path | None = None) -> str:
+    """16 hex digits of all splits of a set, for the settings of its runs: other data have other runs."""
+    found = [load_images(name, split, root, cache).checksum for split in dataset(name).sizes]
     return hashlib.sha256(" ".join(found).encode()).hexdigest()[:16]
 
 
@@ -124,12 +127,17 @@ def _generated(inputs: np.ndarray, targets: np.ndarray) -> Decoded:
 def _stored(info: DatasetInfo, split: str, root: Path | None, cache: Path | None) -> Decoded:
     folder, files = present_files(info.name, split, root)
     key = source_key(files, info.name, split, info.shape)
-    if files[0].suffix == ".parquet":
+    if info.shape is not None and info.kind == "characters":
+        length = info.shape[-1]
+        read = lambda: character_windows([english for _, english in load_pairs(info.part_of, split, root)], length)
+    elif files[0].suffix == ".parquet":
         parquet.check_shards(info.name, files)
         rows = parquet.count_rows(info.name, files)
         _complete(info, split, rows, files)
         return cached(cache_folder(cache) / "images", key, lambda: _decode(info, files, rows))
-    found = cached(cache_folder(cache) / "images", key, lambda: _downloaded(info, split, folder))
+    else:
+        read = lambda: _downloaded(info, split, folder)
+    found = cached(cache_folder(cache) / "images", key, read)
     _complete(info, split, len(found.targets), files)
     return found
 

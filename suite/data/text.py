@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from suite.data import counter, parquet
@@ -96,6 +97,30 @@ def load_pairs(
     if not pairs:
         raise DataError(f"{name}: {files[0]} holds no sentence pair; copy it again")
     return pairs
+
+
+def character_windows(sentences: list[str], length: int) -> tuple[np.ndarray, np.ndarray]:
+    """Windows of a text's characters, one behind the other, and what stands one place later in the text.
+
+    Args:
+        sentences: They are joined as lines, in their order.
+        length: Characters of a window. What fills none at the end is left out.
+
+    Returns:
+        Codes uint8 [N, 1, 1, length] and int64 [N, length]: 0 ends a line, 1 to 95 are ASCII's printable characters
+        in their order, and any other is a question mark.
+
+    Example:
+        >>> codes, later = character_windows(["a b"], 2)
+        >>> codes[:, 0, 0].tolist(), later.tolist()
+        ([[66, 1]], [[1, 67]])
+    """
+    text = "".join(f"{sentence}\n" for sentence in sentences).encode("ascii", "replace")
+    ascii_codes = np.frombuffer(text, np.uint8)
+    codes = np.where((ascii_codes >= 32) & (ascii_codes < 127), ascii_codes - 31, 0).astype(np.uint8)
+    count = (len(codes) - 1) // length
+    windows = codes[: count * length].reshape(count, 1, 1, length)
+    return windows, codes[1 : count * length + 1].reshape(count, length).astype(np.int64)
 
 
 def _from_parquet(info: DatasetInfo, files: list[Path]) -> Iterator[tuple[str, str, str]]:

@@ -77,6 +77,22 @@ class BatchNorm(nn.BatchNorm2d):
             raise ValueError(f"batch norm takes [B, C] or [B, C, H, W], not {input.dim()} axes")
 
 
+class LayerNorm(nn.LayerNorm):
+    """Normalisation over the last axis of ``[..., features]``."""
+
+    def __init__(self, features: int) -> None:
+        super().__init__(features)
+        self.specs = {"weight": ParameterSpec(Constant(1.0)), "bias": ParameterSpec(Constant(0.0))}
+
+
+class Embedding(nn.Embedding):
+    """A row of ``width`` numbers for each of ``count`` codes, ``[...] -> [..., width]``."""
+
+    def __init__(self, count: int, width: int, *, weight: ParameterSpec | Initialiser) -> None:
+        super().__init__(count, width)
+        self.specs = {"weight": spec(weight)}
+
+
 def caffe_max_pool(kernel: int, stride: int, padding: int = 0) -> nn.MaxPool2d:
     """Caffe's MAX pooling: the number of windows is rounded up, overhanging windows are clipped."""
     _check_pooling(kernel, stride)

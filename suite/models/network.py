@@ -13,11 +13,11 @@ from suite.models.initialisers import Constant, ParameterSpec, specs_of
 
 
 class Network(nn.Module):
-    """A classifier ``[B, *input_shape] -> logits [B, classes]``."""
+    """A classifier ``[B, *input_shape] -> logits [B, classes, *label_shape]``; by default one label an example."""
 
-    def __init__(self, input_shape: tuple[int, ...], classes: int) -> None:
+    def __init__(self, input_shape: tuple[int, ...], classes: int, label_shape: tuple[int, ...] = ()) -> None:
         super().__init__()
-        self.input_shape, self.classes = input_shape, classes
+        self.input_shape, self.classes, self.label_shape = input_shape, classes, label_shape
 
     @property
     def lr_multipliers(self) -> dict[str, float]:

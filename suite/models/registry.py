@@ -14,6 +14,7 @@ from suite.models.caffe import caffe_alexnet, caffe_cifar_full, caffe_cifar_quic
 from suite.models.crossbow import crossbow_lenet, crossbow_resnet32, crossbow_resnet50, crossbow_vgg16
 from suite.models.network import Network
 from suite.models.small import digits_lenet, linear, tiny_bn
+from suite.models.transformer import character_transformer
 from suite.models.translation import cgru
 from suite.tables import Table
 
@@ -39,6 +40,7 @@ CLASSIFIERS: Table[Callable[..., Network]] = Table(
         "digits_lenet": digits_lenet,
         "tiny_bn": tiny_bn,
         "linear": linear,
+        "character_transformer": character_transformer,
     },
 )
 TRANSLATORS: dict[str, Callable[..., nn.Module]] = {"cgru": cgru}

@@ -20,6 +20,7 @@ VARIANTS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("cifar_lenet", {"classes": 100}),
     ("vgg_medium", {"classes": 100}),
     ("vgg_large", {"classes": 100}),
+    ("resnet20", {"classes": 100}),
     ("digits_lenet", {"input_size": 8, "kernel": 3}),
 )
 
@@ -34,7 +35,7 @@ class Counts:
     parameters: int
     buffers: int  # numbers of running statistics (batch norm)
     tensors: int  # parameter tensors, each sent by itself in layer-wise exchange
-    flops_per_example: int  # 2 x multiply-adds of convolutions and inner products
+    flops_per_example: int  # 2 x multiply-adds of convolutions, inner products and attention
     activations_per_example: int  # numbers produced by all layers, views not counted
     input_shape: tuple[int, ...]
     classes: int
@@ -67,6 +68,7 @@ def measure(name: str, **options: Any) -> Counts:
 
     from suite.models.network import Network
     from suite.models.registry import construct
+    from suite.models.transformer import CausalMixing
 
     module = construct(name, **options)
     assert isinstance(module, Network)
@@ -78,6 +80,8 @@ def measure(name: str, **options: Any) -> Counts:
         per_example = output.numel() // batch
         if isinstance(layer, nn.Conv2d | nn.Linear):
             flops += 2 * per_example * layer.weight[0].numel()
+        if isinstance(layer, CausalMixing):  # two products over all places
+            flops += 2 * 2 * per_example * output.shape[-2]
         if not isinstance(layer, nn.Flatten):
             activations += per_example
 

@@ -17,6 +17,7 @@ GRADIENT = {
     "caffe_cifar_full": (380e-6, 0.6e-3),
     "caffe_cifar_quick": (350e-6, 0.7e-3),
     "caffe_lenet": (230e-6, 0.3e-3),
+    "character_transformer": (1.1e-3, 0.3e-3),
     "cifar_lenet": (860e-6, 2.0e-3),
     "crossbow_lenet": (500e-6, 0.7e-3),
     "crossbow_resnet32": (5.2e-3, 12e-3),

@@ -283,7 +283,7 @@ def random_classification(
     network = make_network(model, 0, device, dtype)
     generator = torch.Generator().manual_seed(0)
     pixels = torch.randint(256, (examples, *network.input_shape), generator=generator, dtype=torch.uint8)
-    targets = torch.randint(network.classes, (examples,), generator=generator)
+    targets = torch.randint(network.classes, (examples, *network.label_shape), generator=generator)
     flat = FlatModule(network, channels_last=channels_last)
     numerics = Numerics.of(execution)
     return Classification(flat, pixels.to(device), targets.to(device), lambda x: x.to(dtype) / 256, numerics=numerics)

@@ -75,10 +75,13 @@ def read(
     with problem.flat.evaluating():
         outputs = _outputs(problem, x, buffers)
         sums = (
-            (F.cross_entropy(outputs(decoded(problem, images, decode)), labels, reduction="sum").item(), len(labels))
+            (
+                F.cross_entropy(outputs(decoded(problem, images, decode)), labels, reduction="sum").item(),
+                labels.numel(),
+            )
             for images, labels in zip(inputs.split(chunk), targets.split(chunk), strict=True)
         )
-        return read_loss(sums, len(targets), threshold)
+        return read_loss(sums, targets.numel(), threshold)
 
 
 class WorstFirst:
@@ -134,7 +137,7 @@ class CapturedTest:
     ) -> LossReading:
         """The loss, all of it, against a threshold."""
         loss = self.score(x, buffers, inputs, targets, chunk=chunk).loss.item()
-        return read_loss([(loss * len(targets), len(targets))], len(targets), threshold)
+        return read_loss([(loss * targets.numel(), targets.numel())], targets.numel(), threshold)
 
 
 class ChunkTest:
@@ -162,8 +165,8 @@ class ChunkTest:
 
 
 def sums_of(outputs: Tensor, labels: Tensor) -> Sums:
-    """Loss and wrong answers of outputs [b, classes]."""
-    return F.cross_entropy(outputs, labels, reduction="sum"), (outputs.argmax(-1) != labels).sum()
+    """Loss and wrong answers of outputs [b, classes, ...] with labels [b, ...]."""
+    return F.cross_entropy(outputs, labels, reduction="sum"), (outputs.argmax(1) != labels).sum()
 
 
 def already(images: Tensor) -> Tensor:
@@ -197,7 +200,7 @@ def _over_chunks(tested: Callable[[Tensor, Tensor], Sums], inputs: Tensor, targe
         more_loss, more_wrong = tested(images, labels)
         loss += more_loss
         wrong += more_wrong
-    return Score(loss / len(targets), wrong.double() / len(targets))
+    return Score(loss / targets.numel(), wrong.double() / targets.numel())
 
 
 def _some(targets: Tensor) -> None:

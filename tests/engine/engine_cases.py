@@ -33,8 +33,10 @@ def problem(
     network = network.to(dtype)
     generator = torch.Generator().manual_seed(1)
     pixels = torch.randint(256, (examples, *network.input_shape), generator=generator, dtype=torch.uint8)
-    targets = torch.randint(network.classes, (examples,), generator=generator)
+    targets = torch.randint(network.classes, (examples, *network.label_shape), generator=generator)
     flat = FlatModule(network, channels_last=channels_last)
+    if network.label_shape:  # it reads codes of classes
+        return Classification(flat, pixels % network.classes, targets, lambda x: x.to(dtype))
     return Classification(flat, pixels, targets, lambda x: x.to(dtype) / 256 - 0.5)
 
 
