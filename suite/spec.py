@@ -34,6 +34,10 @@ def freeze(value: Any, where: str = "settings") -> Any:
     if type(value) in _LEAVES or (isinstance(value, float) and math.isfinite(value)):
         return value
     # Thousands of specifications are made before anything runs, so the places of leaves are not named.
+    if isinstance(value, list | tuple):
+        return tuple(
+            [part if type(part) in _LEAVES else freeze(part, f"{where}[{i}]") for i, part in enumerate(value)]
+        )
     if isinstance(value, Mapping):
         frozen = {}
         for key in sorted(value, key=str):
@@ -42,10 +46,6 @@ def freeze(value: Any, where: str = "settings") -> Any:
             part = value[key]
             frozen[key] = part if type(part) in _LEAVES else freeze(part, f"{where}.{key}")
         return MappingProxyType(frozen)
-    if isinstance(value, list | tuple):
-        return tuple(
-            [part if type(part) in _LEAVES else freeze(part, f"{where}[{i}]") for i, part in enumerate(value)]
-        )
     if isinstance(value, int | str):
         return value
     raise SpecError(f"{where}: {value!r} is not a plain finite value; use numbers, strings, lists, mappings")

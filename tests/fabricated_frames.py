@@ -36,7 +36,7 @@ def frame_of(groups: Mapping[str, Iterable[Mapping[str, Any] | None]], profile: 
                     status=results.get("status", "finished"),
                 )
             rows.append({**(results or {}), **about})
-    return Frame(pd.DataFrame(rows), profile, stored)
+    return Frame(rows, profile, stored)
 
 
 def measured(name: str, frame: Frame) -> Estimate:

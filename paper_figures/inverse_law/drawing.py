@@ -66,12 +66,10 @@ def draw_law(axes: Axes, counted: list[Updates], label: str, order: int = 0) -> 
         fit = law_fit(counted) if len(seen) else None
     except FitError:
         fit = None
-    both: dict[str, Any] = {"x": "batch", "y": "updates", "color": colour, "ax": axes}
-    sns.scatterplot(seen, s=5, alpha=0.5, linewidth=0, legend=False, **both)
-    sns.lineplot(
-        seen, errorbar="sd", err_style="bars", err_kws={"elinewidth": 1, "capsize": 2}, linestyle="none",
-        marker=marker, markersize=4.5, markeredgewidth=0, legend=False, **both,
-    )  # fmt: skip
+    axes.scatter(seen["batch"], seen["updates"], s=5, alpha=0.5, linewidth=0, color=colour)
+    each = seen.groupby("batch")["updates"].agg(["mean", "std"])
+    axes.plot(each["mean"], linestyle="none", marker=marker, markersize=4.5, markeredgewidth=0, color=colour)
+    axes.errorbar(each.index, each["mean"], each["std"], linestyle="none", elinewidth=1, capsize=2, color=colour)
     hollow: dict[str, Any] = {"linestyle": "none", "marker": marker, "markerfacecolor": "none", "color": colour}
     axes.plot(lost["batch"], lost["limit"], markersize=5, **hollow)
     last = table[table["batch"] == table["batch"].max()]

@@ -211,7 +211,7 @@ def searches(frame: Frame, groups: Iterable[str]) -> list[Search]:
     """The searches of these groups."""
     found = []
     for group in groups:
-        for row in (frame.rows[at] for at in frame.here(group)):
+        for row in frame.results(group):
             settings = frame.stored[row["run"]].spec.settings
             batch = settings["batch"] if "batch" in settings else settings["words"]
             found.append(Search(batch, row["seed"], float(settings["limit"]), row))

@@ -149,7 +149,7 @@ def linear(frame: Frame) -> Interval:
 @EQ19.drawing
 def draw_times(frame: Frame, figure: Figure) -> None:
     """Medians with their line, and what the sum of the gradients took within them."""
-    groups = list(dict.fromkeys(frame.runs["group"]))
+    groups = list(frame.groups)
     part, kinds = frame.needed(groups), dict.fromkeys(group.split()[0] for group in groups)
     every = np.ravel(figure.subplots(1, len(kinds)))
     for axes, kind in zip(every, kinds, strict=True):

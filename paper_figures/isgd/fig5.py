@@ -9,6 +9,7 @@ the user's copy of it; below the paper's profile the CIFAR-10 pairs stand in, an
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -196,8 +197,8 @@ def table(frame: Frame) -> pd.DataFrame:
     """A row per method, seed and test after training began: accuracies, gradient evaluations, training error."""
     # pairs of the paper's length are shown before the last of them is trained: shorter ones say less
     part = frame.needed(PAIR, FIRST if frame.profile == "paper" else ALL)
-    paired = part.runs.groupby("seed")["group"].transform("nunique") == len(PAIR)
-    rows = replace(part, runs=part.runs[paired]).table("evaluations")
+    seeds = Counter(row["seed"] for row in part.rows)
+    rows = replace(part, rows=[row for row in part.rows if seeds[row["seed"]] == len(PAIR)]).table("evaluations")
     rows = rows[rows["update"] > 0]
     shown = {"top-1 accuracy": 1 - rows["test_error"]}
     if "top5_error" in rows:

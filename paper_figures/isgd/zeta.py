@@ -124,8 +124,7 @@ def table(frame: Frame) -> pd.DataFrame:
     ``gain`` is log(SGD's loss / ISGD's) over the last epoch after as many gradient evaluations, minus infinity for
     a run that diverged; ``chases`` is the share of updates that were steps of Algorithm 2.
     """
-    asked = set(frame.runs["group"])
-    part = frame.needed(group for group in SEARCHED if group in asked)
+    part = frame.needed(group for group in SEARCHED if group in frame.groups)
     sgd = part["search sgd"]
     losses = {seed: last_epoch(part, run) for seed, run in zip(sgd["seed"], sgd["run"], strict=True)}
     rows = []
@@ -172,7 +171,7 @@ PANEL.quantity("lower-training-error", OURS)(partial(error_leads, treated="chose
 @PANEL.drawing
 def draw(frame: Frame, figure: Figure) -> None:
     """Left the search; right, where ISGD as chosen was trained, what it and zeta = rate save on other seeds."""
-    if not frame.runs["group"].isin(["chosen"]).any():
+    if "chosen" not in frame.groups:
         draw_search(frame, figure.subplots())
         return
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))

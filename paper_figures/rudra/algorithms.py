@@ -22,7 +22,7 @@ def table(frame: Frame) -> pd.DataFrame:
     """Share of gradients that are at least so stale. Columns: protocol, staleness, share."""
     stalled = f"async, a learner {SLOW:,.0f} times slower"
     names = ["hardsync", *(f"{n}-softsync" for n in SPLITS), stalled]
-    runs = [frame.one("hardsync"), *(run for _, run in frame["n"].iterrows()), frame.one("stalled")]
+    runs = [frame.one("hardsync"), *frame.results("n"), frame.one("stalled")]
     found = []
     for name, run in zip(names, runs, strict=True):
         spread = frame.stored[run["run"]].curve("distribution")

@@ -116,7 +116,7 @@ def draw_tradeoff(frame: Frame, protocol: str, figure: Figure) -> None:
     Raises Missing where the profile trains, but none of its runs is stored.
     """
     table = tradeoff(frame, protocol)
-    planned = set(frame.runs["group"]) & {label(row) for row in grid(protocol)}
+    planned = frame.groups.keys() & {label(row) for row in grid(protocol)}
     ours = table[table["source"].isin([WHOLE, SHORT])]
     if planned and ours.empty:
         raise Missing(f"none of the {len(planned)} configurations is trained at profile {frame.profile}")

@@ -39,12 +39,12 @@ def own_seeds(profile: str) -> Groups:
 
 def finals(frame: Frame, group: str) -> list[float]:
     """Final errors in % of a group's runs, one per seed."""
-    return [100 * float(error) for error in frame[group]["test_error"]]
+    return [100 * float(run["test_error"]) for run in frame.results(group)]
 
 
 def own(frame: Frame) -> dict[str, list[float]]:
     """Final errors of the NAMED configurations, where the frame holds their seeds."""
-    return {label(row): finals(frame, group) for group, row in OWN.items() if len(frame[group])}
+    return {label(row): finals(frame, group) for group, row in OWN.items() if frame.here(group)}
 
 
 @cache
@@ -105,7 +105,7 @@ def contrasts(*several: Mapping[str, float]) -> Quantity:
         return [contrast(weights, samples, own(frame)) for weights in several]
 
     def note(frame: Frame) -> str:
-        seeds = min(len(frame[group]) for group in groups)
+        seeds = min(len(frame.here(group)) for group in groups)
         whose = "our own seeds of three configurations" if own(frame) else "the paper's Table 2, by its pairs of rows"
         return f"{seeds} seed{'s' * (seeds > 1)}; spread between seeds from {whose}"
 
@@ -152,7 +152,7 @@ def trained(frame: Frame, row: Configuration) -> list[dict[str, Any]]:
         return []
     ((_, low, high),) = quantity.measured(part).spans
     found = []
-    for run in part[label(row)].to_dict("records"):
+    for run in part.results(label(row)):
         about: dict[str, Any] = {"source": SHORT}
         if is_whole(run["epoch"]):
             about = {"source": WHOLE, "low": low, "high": high}

@@ -86,7 +86,7 @@ def draw_distribution(frame: Frame, axes: Axes) -> None:
 def draw_limits(frame: Frame, axes: Axes) -> None:
     """The share of gradients with staleness above 2n by jitter, a line for each n; none where the share is 0."""
     for at, n in enumerate(SPLITS):
-        runs = [frame[f"jitter {jitter}"].iloc[at] for jitter in JITTERS]
+        runs = [frame.results(f"jitter {jitter}")[at] for jitter in JITTERS]
         shares = [run["above_2n"] / run["gradients"] for run in runs]
         seen = [(100 * jitter, share) for jitter, share in zip(JITTERS, shares, strict=True) if share > 0]
         name = f"n = {n}, from {seen[0][0]:.0f}%" if seen else f"n = {n}: none"

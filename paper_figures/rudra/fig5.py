@@ -47,10 +47,10 @@ def extremes(frame: Frame) -> list[Interval]:
 def table(frame: Frame) -> pd.DataFrame:
     """Test errors in % of stored runs. Columns: configuration, seed, epoch, error. Raises Missing without any."""
     found = []
-    for group in dict.fromkeys(frame.runs["group"]):
-        if group in errors.OWN or frame[group].empty:
+    for group in filter(frame.here, frame.groups):
+        if group in errors.OWN:
             continue
-        if group.endswith(SHORT) and len(frame[group.removesuffix(SHORT)]):
+        if group.endswith(SHORT) and frame.here(group.removesuffix(SHORT)):
             continue  # the whole run is there
         curve, splitting = frame.table("evaluations", group), 4 if "4" in group else 30
         name = f"{splitting}-softsync, {group.partition(' ')[0].rstrip(',')}"

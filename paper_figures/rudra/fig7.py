@@ -59,7 +59,7 @@ FIG7B.quantities["like-lambda-softsync"] = errors.differences(*(((k, mu, k), (1,
 @FIG7B.quantity("staleness-one", ["zero jitter"])
 def mean_staleness(frame: Frame) -> list[float]:
     """Average staleness of 1-softsync for each number of learners, which take equally long."""
-    return [float(mean) for mean in frame["zero jitter"]["mean"]]
+    return [float(run["mean"]) for run in frame.results("zero jitter")]
 
 
 def table(protocol: str, frame: Frame) -> pd.DataFrame:

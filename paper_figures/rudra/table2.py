@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from itertools import permutations
 from statistics import correlation, fmean
 from typing import Any
@@ -51,6 +52,7 @@ PANEL = Panel(
 ARTIFACTS = (PANEL,)
 
 
+@cache
 def members(group: int) -> list[Configuration]:
     """Rows of one of the paper's groups: those to whose mu lambda it is the nearest power of two."""
     near = {row: min(GROUPS, key=lambda g: abs(g - row[1] * row[2]) / g) for row in plans.TABLE2}
@@ -104,7 +106,9 @@ def agreement(printed: Sequence[float], ours: Sequence[float]) -> tuple[Interval
 
 def of_all_rows(frame: Frame) -> tuple[Interval, Interval]:
     """Agreement over the whole table. Raises Missing where a row has no run of the paper's length."""
-    if short := [plans.label(row) for row in plans.TABLE2 if not is_whole(frame[plans.label(row)]["epoch"].iloc[0])]:
+    if short := [
+        plans.label(row) for row in plans.TABLE2 if not is_whole(frame.results(plans.label(row))[0]["epoch"])
+    ]:
         raise Missing(f"{len(short)} of {len(plans.TABLE2)} rows have no run of {EPOCHS} epochs")
     ours = [fmean(finals(frame, plans.label(row))) for row in plans.TABLE2]
     return agreement([plans.printed_error(row) for row in plans.TABLE2], ours)
@@ -121,8 +125,9 @@ for name, which in (("errors-rms", 0), ("errors-correlation", 1)):
 
 def trained_in_full(frame: Frame) -> list[Configuration]:
     """The rows of Tables 2 and 3 that are stored and were trained for all epochs."""
-    stored = {row: frame[plans.label(row)] for row in dict.fromkeys([plans.BASELINE, *plans.TABLE3, *plans.TABLE2])}
-    return [row for row, runs in stored.items() if len(runs) and runs["epoch"].map(is_whole).all()]
+    rows = dict.fromkeys([plans.BASELINE, *plans.TABLE3, *plans.TABLE2])
+    stored = {row: frame.results(plans.label(row)) for row in rows}
+    return [row for row, runs in stored.items() if runs and all(is_whole(run["epoch"]) for run in runs)]
 
 
 def against_print(frame: Frame) -> list[tuple[Configuration, float, Estimate]]:

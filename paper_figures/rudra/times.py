@@ -46,7 +46,7 @@ def left_out(frame: Frame) -> dict[tuple[Any, ...], Interval]:
     """
     return {
         tuple(row): over_ends(times[0], times)
-        for run in frame["left out"].to_dict("records")
+        for run in frame.results("left out")
         for row, times in zip(run["rows"], run["predicted"], strict=True)
     }
 

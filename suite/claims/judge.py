@@ -45,11 +45,11 @@ A straddling interval is *inconclusive*, whatever else the entry says. Further k
 
 from __future__ import annotations
 
-import builtins
 import math
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -138,11 +138,11 @@ class Claim:
     unit_shown: str = ""  # what is shown in place of a unit of 1, which says nothing of several values
     kind: str = CLAIM
 
-    @builtins.property  # the field hides the name
+    @cached_property
     def artifact(self) -> str:
         return self.id.rpartition("/")[0]
 
-    @builtins.property  # the field hides the name
+    @cached_property
     def paper(self) -> str:
         return self.id.partition("/")[0]
 
@@ -209,7 +209,7 @@ class Verdict:
     family: int = 0  # claims on the same runs that it is corrected with, itself among them
     alone: str = ""  # the verdict by the claim's own interval, where the corrected one is another
 
-    @builtins.property
+    @property
     def present(self) -> Verdict:
         """The verdict under the present rule, which may be exploratory."""
         return self.exploratory or self

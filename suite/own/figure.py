@@ -32,16 +32,12 @@ def panel(artifact: str, title: str, runs: Callable[[str], Groups]) -> Panel:
 
 def methods(frame: Frame) -> list[str]:
     """The groups of which a run is stored."""
-    return list(dict.fromkeys(frame.runs.loc[frame.runs["run"] != "", "group"]))
+    return list(filter(frame.here, frame.groups))
 
 
 def finished(frame: Frame, group: str) -> list[int]:
     """The seeds of a method's stored runs that did not diverge."""
-    rows = frame.runs[frame.runs["group"] == group]
-    stored = {
-        seed: frame.stored[run] for seed, run in zip(rows["seed"], rows["run"], strict=True) if run in frame.stored
-    }
-    return [seed for seed, run in stored.items() if run.status != "diverged"]
+    return [row["seed"] for row in frame.results(group) if frame.stored[row["run"]].status != "diverged"]
 
 
 def ends(group: str, frame: Frame) -> pd.Series:
@@ -98,7 +94,7 @@ def draw(frame: Frame, figure: Figure) -> None:
 
 def label(frame: Frame, group: str) -> str:
     """The name of a method, and what is to be said of its runs: seeds that are missing, runs that diverged."""
-    planned, stored = int((frame.runs["group"] == group).sum()), len(frame[group])
+    planned, stored = len(frame.groups[group]), len(frame.here(group))
     few = f"{stored} of {planned} seeds" if stored < planned else ""
     diverged = stored - len(finished(frame, group))
     return "\n".join(filter(None, (group, few, f"{diverged} diverged" if diverged else "")))

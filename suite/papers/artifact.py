@@ -101,15 +101,16 @@ class Artifact:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "runs", cache(self.runs))
+        object.__setattr__(self, "ids", cache(self.ids))
 
     def specs(self, *profiles: str) -> dict[str, RunSpec]:
         """By id the runs that it asks for at these profiles; at all of them without a name."""
         asked = (specs for name in profiles or PROFILES for specs in self.runs(name).values())
         return {spec.id: spec for specs in asked for spec in specs}
 
-    def ids(self, *profiles: str) -> set[str]:
+    def ids(self, *profiles: str) -> frozenset[str]:
         """Ids of those."""
-        return set(self.specs(*profiles))
+        return frozenset(self.specs(*profiles))
 
     @property
     def shows(self) -> str:

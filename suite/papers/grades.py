@@ -282,7 +282,7 @@ def _same(printed: Printed | None, ours: Any, name: str) -> Iterator[Departure]:
 
 
 def _equal(ours: Any, printed: Any) -> bool:
-    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (ours, printed))
+    numbers = {type(ours), type(printed)} <= {int, float}
     return isclose(ours, printed, rel_tol=1e-9) if numbers else ours == printed
 
 

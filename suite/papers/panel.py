@@ -43,15 +43,14 @@ class Frame:
     """Runs of an artifact at one profile.
 
     Attributes:
-        runs: a row per run that is asked for, in the order of the plan, with the columns ``group``, ``seed``, ``run``
-            (the id, "" where the run is not stored) and ``fault`` (why a stored run cannot be used), and one column
-            for each result.
+        rows: one per run that is asked for, in the order of the plan, by ``group``, ``seed``, ``run`` (the id, ""
+            where the run is not stored), ``fault`` (why a stored run cannot be used), and by the names of results.
         profile: the profile that asks for them.
         stored: the stored runs by id.
         note: is told the id of each run that is read.
     """
 
-    runs: pd.DataFrame
+    rows: Sequence[Mapping[str, Any]]
     profile: str = ""
     stored: Mapping[str, Run] = field(default_factory=dict)
     note: Callable[[str], object] = field(default=lambda run: None, compare=False)
@@ -60,24 +59,19 @@ class Frame:
     def groups(self) -> dict[str, list[int]]:
         """The positions of the rows of every group, in the order of the plan."""
         found: dict[str, list[int]] = {}
-        for at, group in enumerate(self.runs["group"].tolist()):
-            found.setdefault(group, []).append(at)
+        for at, row in enumerate(self.rows):
+            found.setdefault(row["group"], []).append(at)
         return found
 
     @cached_property
     def ids(self) -> list[str]:
         """The id of the run of every row, "" where it is not stored."""
-        return list(self.runs["run"].tolist())
+        return [row["run"] for row in self.rows]
 
     @cached_property
-    def rows(self) -> list[dict[str, Any]]:
-        """Every row by the names of its columns."""
-        return self.runs.to_dict("records")
-
-    @cached_property
-    def faults(self) -> list[Any]:
-        """Why a stored run cannot be used, an :class:`UnusableRun`, for every row."""
-        return list(self.runs["fault"].tolist())
+    def runs(self) -> pd.DataFrame:
+        """The rows as a table, a column for each name."""
+        return pd.DataFrame(self.rows) if self.rows else pd.DataFrame(columns=["group", "seed", "run", "fault"])
 
     def __getitem__(self, group: str) -> pd.DataFrame:
         """The stored runs of a group, a row each. Raises UnusableRun for one that is damaged."""
@@ -87,7 +81,7 @@ class Frame:
         """The positions of the stored runs of a group. Raises UnusableRun for one that is damaged."""
         found = [at for at in self.groups.get(group, ()) if self.ids[at]]
         for at in found:
-            if isinstance(fault := self.faults[at], UnusableRun):
+            if (fault := self.rows[at]["fault"]) is not None:
                 raise fault
             self.note(self.ids[at])
         return found
@@ -96,10 +90,14 @@ class Frame:
         """The stored runs of a group, in the order of its seeds. Raises UnusableRun for one that is damaged."""
         return [self.stored[self.ids[at]] for at in self.here(group)]
 
-    def one(self, group: str) -> pd.Series:
-        """The results of a group's only run."""
-        (at,) = self.here(group)
-        return self.runs.iloc[at]
+    def results(self, group: str) -> list[Mapping[str, Any]]:
+        """The rows of a group's stored runs. Raises UnusableRun for one that is damaged."""
+        return [self.rows[at] for at in self.here(group)]
+
+    def one(self, group: str) -> Mapping[str, Any]:
+        """The row of a group's only run."""
+        (row,) = self.results(group)
+        return row
 
     def whole(self, group: str) -> bool:
         """Whether the group has runs, and all of them are stored."""
@@ -110,11 +108,10 @@ class Frame:
 
         Raises Missing where none of them is stored.
         """
-        seeds = self.runs["seed"].tolist()
         tables = [
-            self.stored[self.ids[at]].curve(name).assign(group=group, seed=seeds[at], run=self.ids[at])
+            self.stored[row["run"]].curve(name).assign(group=group, seed=row["seed"], run=row["run"])
             for group in groups or self.groups
-            for at in self.here(group)
+            for row in self.results(group)
         ]
         if not tables:
             raise Missing(f"no run{' of ' if groups else ''}{', '.join(groups)} is stored at {self.profile}")
@@ -144,18 +141,18 @@ class Frame:
         if all(self.ids[at] for at in others):
             keep += others
         self.refuse_damaged(keep)
-        return replace(self, runs=self.runs.iloc[keep])
+        return replace(self, rows=[self.rows[at] for at in keep])
 
     def refuse_skipped(self, group: str) -> None:
         """Raise Missing, with the reason, where a run of the group found no lab to run in."""
-        for at in self.here(group):
-            if reason := self.rows[at]["skipped"]:
+        for row in self.results(group):
+            if reason := row["skipped"]:
                 raise Missing(f"no lab could be made for {group}: {reason}")
 
     def refuse_damaged(self, rows: Iterable[int]) -> None:
         """Raise UnusableRun where the run of one of these rows is damaged."""
         for at in rows:
-            if isinstance(fault := self.faults[at], UnusableRun):
+            if (fault := self.rows[at]["fault"]) is not None:
                 raise fault
 
 
@@ -174,8 +171,7 @@ def read(evidence: Evidence, beside: Groups | None = None) -> Frame:
             except UnusableRun as error:
                 row = {"run": spec.id, "fault": error}
             rows.append(row | {"group": group, "seed": spec.seed})
-    frame = pd.DataFrame(rows) if rows else pd.DataFrame(columns=["group", "seed", "run", "fault"])
-    return Frame(frame, evidence.profile, stored, evidence.read.add)
+    return Frame(rows, evidence.profile, stored, evidence.read.add)
 
 
 @dataclass(frozen=True)
@@ -213,7 +209,7 @@ class Quantity:
 
     def measured(self, part: Frame) -> Estimate:
         """The number with its interval, from the part of the frame that it needs."""
-        own = [run for group, run in zip(part.runs["group"], part.ids, strict=True) if group not in self.beside]
+        own = [row["run"] for row in part.rows if row["group"] not in self.beside]
         found = intervals(self.value(part))
         note = self.note if isinstance(self.note, str) else self.note(part)
         shown = self.shown if isinstance(self.shown, bool) else self.shown(part)

@@ -34,7 +34,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from suite.claims import judge
 from suite.papers import catalogue
 
 NOT_PRINTED = "not printed"
@@ -145,11 +144,10 @@ def missing(experiment: PrintedExperiment) -> list[str]:
 @cache
 def settings(paper: str) -> PrintedSettings:
     """The table of a paper, empty where it has none. Raises SettingsError."""
-    published = catalogue.PAPERS[paper].home / "published"
-    path = published / "settings" / f"{paper}.toml"
+    path = catalogue.PAPERS[paper].home / "published" / "settings" / f"{paper}.toml"
     if not path.exists():
         return PrintedSettings(paper, {}, None)
-    return load(path, frozenset(claim.id for claim in judge.load(published / f"{paper}.toml")))
+    return load(path, frozenset(claim.id for claim in catalogue.entries(paper)))
 
 
 def load(path: Path, ids: frozenset[str]) -> PrintedSettings:

@@ -203,17 +203,23 @@ def _tree(drawn: Drawing) -> tuple[ElementTree.Element, Box]:
 
     With it comes the place of its first panel.
     """
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.backends.backend_mixed import MixedModeRenderer
+    from matplotlib.backends.backend_svg import FigureCanvasSVG, RendererSVG
+    from matplotlib.textpath import text_to_path
 
-    buffer, dots, panel = io.BytesIO(), drawn.figure.dpi, list[Box]()
-    # not savefig, which goes through every artist twice
+    buffer, figure, dots = io.StringIO(), drawn.figure, drawn.figure.dpi
     with naming(drawn.artifact.id), style.applied(drawn.artifact.id):
-        canvas = FigureCanvasSVG(drawn.figure)
-        # once it is drawn, by the renderer that measured its texts
-        heard = canvas.mpl_connect("draw_event", lambda event: panel.append(_first_panel(drawn.figure, event)))
-        canvas.print_svg(buffer, metadata={"Date": None})
-        canvas.mpl_disconnect(heard)
-    drawn.figure.dpi = dots  # print_svg leaves 72 behind
+        canvas: Any = FigureCanvasSVG(figure)
+        figure.dpi = 72
+        width, height = figure.get_size_inches()
+        svg: Any = RendererSVG(72 * width, 72 * height, buffer, image_dpi=dots, metadata={"Date": None})
+        renderer: Any = MixedModeRenderer(figure, width, height, dots, svg)
+        # One renderer measures the texts for layout and drawing, all of them share what parses mathematics.
+        canvas.get_renderer, svg._text2path = lambda: renderer, text_to_path
+        figure.draw(renderer)
+        renderer.finalize()
+        panel = _first_panel(figure, renderer)
+    figure.dpi = dots
     root = ElementTree.fromstring(buffer.getvalue())
     for metadata in root.findall(f"{{{SVG}}}metadata"):
         root.remove(metadata)
@@ -227,13 +233,13 @@ def _tree(drawn: Drawing) -> tuple[ElementTree.Element, Box]:
         told = ElementTree.Element(f"{{{SVG}}}{name}", {} if name == "style" else {"id": name})
         told.text = text
         root.insert(0, told)
-    return root, panel[0]
+    return root, panel
 
 
-def _first_panel(figure: Figure, event: Any) -> Box:
+def _first_panel(figure: Figure, renderer: Any) -> Box:
     """Left, top, width and height, in points, of the first panel with its labels; of all where there is none."""
     width, height = (72 * inches for inches in figure.get_size_inches())
-    box = figure.axes[0].get_tightbbox(event.renderer) if figure.axes else None
+    box = figure.axes[0].get_tightbbox(renderer) if figure.axes else None
     if box is None:  # no panel, or one that is not shown
         return 0, 0, round(width), round(height)
     left, right = max(int(box.x0) - MARGIN, 0), min(int(box.x1) + MARGIN, round(width))

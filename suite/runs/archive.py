@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import json
 import os
 import zipfile
@@ -91,9 +92,10 @@ class Archive:
             if info.filename == MANIFEST:
                 continue
             run_id, _, file = info.filename.partition("/")
-            if not is_run_id(run_id) or not plain_name(file):
-                raise DamagedRun(f"{self.path}: {info.filename[:200]!r} is not a file of a run")
             self._names.setdefault(run_id, []).append(file)
+        files = {file for names in self._names.values() for file in names}
+        if odd := [*itertools.filterfalse(is_run_id, self._names), *itertools.filterfalse(plain_name, files)]:
+            raise DamagedRun(f"{self.path}: {odd[0][:200]!r} is no run's id or file")
         if len({info.filename for info in infos}) != len(infos):
             raise DamagedRun(f"{self.path}: it holds two files of one name")
         if set(self._names) != set(self.sealed):

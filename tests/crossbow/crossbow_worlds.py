@@ -34,8 +34,7 @@ def frame_for(figure: str, profile: str, make: Callable[[str, RunSpec], Made], d
                 stored[spec.id] = SimpleNamespace(curve=curve, spec=spec, results=results, environment=environment)
                 about = {**results, **about, "run": spec.id}
             rows.append(about)
-    frame = pd.DataFrame(rows) if rows else pd.DataFrame(columns=["group", "seed", "run", "fault"])
-    return Frame(frame, profile, stored)
+    return Frame(rows, profile, stored)
 
 
 def training(accuracies: Sequence[float]) -> Made:

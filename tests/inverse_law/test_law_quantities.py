@@ -133,10 +133,10 @@ def test_curves_together_share_an_exponent(true: float) -> None:
 
 def test_the_validation_loss_is_read_apart() -> None:
     frame = searches(power(1.0), [FAST])
-    for run in frame.runs.index:
-        sizes = frame.stored[frame.runs.at[run, "run"]].spec.settings["batch"]
-        if isinstance(frame.runs.at[run, "crossed_validation"], list):
-            frame.runs.at[run, "crossed_validation"] = [90 + 9_000 / sizes**0.5]
+    rows: Any = frame.rows
+    for row in rows:
+        if "crossed_validation" in row:
+            row["crossed_validation"] = [90 + 9_000 / frame.stored[row["run"]].spec.settings["batch"] ** 0.5]
     assert measured("inverse_law/fig1b/misfit-validation", frame).values[0] > 0.2
     assert measured(f"inverse_law/fig1a/misfit-{FAST}", frame).values == close((0.0,), abs=0.02)
 
