@@ -77,7 +77,7 @@ def _joint_exponent(curves: tuple[tuple[tuple[Updates, ...], ...], ...]) -> Inte
     halves = [quantile(degrees, LEVEL) * math.sqrt(total)]
     spare = sum(len(curve[0].batch) for curve in families) - 1 - 2 * len(families)
     between = misfit * math.sqrt(max(len(curve) for curve in families))
-    halves.append(quantile(spare, LEVEL) * between if spare > 0 else math.inf)
+    halves.append(quantile(spare, LEVEL) * between)
     return Interval(whole, whole - max(halves), whole + max(halves), min(seeds))
 
 
@@ -85,9 +85,6 @@ def _other_end(families: Sequence[Sequence[Family]], whole: float) -> float:
     """Where the profile of squares crosses its F bound on the way from an end of the range; infinite if nowhere."""
     points = sum(len(family.batch) for curve in families for family in curve)
     spare = points - 1 - 2 * sum(map(len, families))
-    nowhere = -math.inf if whole > 1 else math.inf
-    if spare < 1:
-        return nowhere
     alike = max(map(len, families))  # thresholds of a curve, as if all of them said the same
     least = _least_squares(families, (whole,), fixed=True).cost
     bound = least * (1 + alike * float(scipy.special.fdtri(1, spare, 1 - LEVEL)) / spare)
@@ -97,7 +94,7 @@ def _other_end(families: Sequence[Sequence[Family]], whole: float) -> float:
 
     start, far = math.log(whole), math.log(RANGE[0] if whole > 1 else RANGE[1])
     if excess(far) <= 0:
-        return nowhere
+        return -math.inf if whole > 1 else math.inf
     return math.exp(float(scipy.optimize.brentq(excess, start, far, xtol=1e-3)))
 
 
@@ -123,9 +120,7 @@ def _fitted(curves: Sequence[Sequence[Family]], start: float | None) -> tuple[fl
     """
     found = _least_squares(curves, (0.6, 1.0, 1.8) if start is None else (start,))
     exponent = math.exp(found.x[0])
-    spare = len(found.fun) - len(found.x)
-    if spare < 1:
-        return exponent, math.inf
+    spare = len(found.fun) - len(found.x)  # at least 1, with four batch sizes and two constants of each family
     own, others = found.jac[:, 0], found.jac[:, 1:]
     told = own - others @ np.linalg.lstsq(others, own)[0]  # what the constants of the curves cannot make up for
     information = float(told @ told)
@@ -190,9 +185,9 @@ def lack_of_fit_power(laws: Sequence[InverseLawFit], level: float) -> float:
 
 def _found(law: InverseLawFit, exponent: float, level: float) -> float:
     """Power of one F test: its noncentrality is the misfit of the best inverse law to the truth."""
-    truth = [Updates(batch, (law.floor + law.sensitivity * batch**-exponent,)) for batch in law.batches]
-    nearest = fit_inverse_law(truth)
-    misfit = math.fsum(math.log(u.seen[0] / nearest.predict(u.batch)) ** 2 for u in truth if u.seen[0])
+    truth = {batch: law.floor + law.sensitivity * batch**-exponent for batch in law.batches}
+    nearest = fit_inverse_law([Updates(batch, (updates,)) for batch, updates in truth.items()])
+    misfit = math.fsum(math.log(updates / nearest.predict(batch)) ** 2 for batch, updates in truth.items())
     spare, runs = len(law.batches) - 2, law.runs / len(law.batches)
     repeats = law.degrees - spare
     critical = scipy.special.fdtri(spare, repeats, 1 - level)

@@ -47,7 +47,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -81,6 +81,23 @@ VERDICTS = (
     "bound to the paper's machine",
     "paper contradicts itself",
 )
+
+
+ALLOWED = {
+    "rule": f"one of {', '.join(RULES)}",
+    "profile": f"one of {', '.join(PROFILES)}",
+    "needs": f"one of {', '.join(NEEDS)}",
+    "says": "the statement, in a sentence",
+    "where": "the place in the paper",
+    "because": "the reason for the rule and its tolerance",
+    "printed": "numbers, two of them from low to high for side = 'range' (or give follows or asked in its place)",
+    "side": f"one of {', '.join(SIDES)} for rule = 'bound', and nothing for another",
+    "tolerance": "0 or more, once or for each printed number",
+    "relative": "0 or more, of rules within and bound alone",
+    "order": "two names or more, from least to most",
+    "kind": f"one of {', '.join(KINDS)}",
+    "margin": "above 0",
+}
 
 
 class ClaimError(ValueError):
@@ -150,7 +167,7 @@ class Claim:
             "margin": self.margin is None or (self.margin > 0 and math.isfinite(self.margin)),
         }
         if bad := [name for name, good in checks.items() if not good]:
-            raise ClaimError(f"claim {self.id}: {bad[0]} = {getattr(self, bad[0])!r} is not usable")
+            raise ClaimError(f"claim {self.id}: {bad[0]} = {getattr(self, bad[0])!r} must be {ALLOWED[bad[0]]}")
 
     def tolerances(self, count: int) -> tuple[float, ...]:
         """Absolute tolerance for each of ``count`` values."""
@@ -295,6 +312,8 @@ SHARED = ("where", "rule", "profile", "needs", "because", "tolerance", "relative
 OWN = ("says", *BASES, "order", "quantity", "property", "doubt", "finding",
        "undetermined", "also", "row_of", "unit_shown")  # fmt: skip
 
+DEFAULTS = {"rule": "within", "profile": "smoke", "needs": "nothing", "says": "", "where": "", "because": ""}
+
 
 def _numbers(value: Any) -> tuple[float, ...]:
     return tuple(float(v) for v in value) if isinstance(value, list) else (float(value),)
@@ -323,6 +342,10 @@ def _claim(claim_id: str, raw: dict[str, Any]) -> Claim:
     return Claim(id=claim_id, **raw)
 
 
+def _unknown(given: Iterable[str], known: Iterable[str]) -> str:
+    return f"there is no key {', '.join(sorted(given))}; the keys are {', '.join(known)}"
+
+
 def load(path: Path) -> list[Claim]:
     """The claims of one published file, in the order of the paper. Raises ClaimError naming the bad entry."""
     try:
@@ -335,15 +358,15 @@ def load(path: Path) -> list[Claim]:
             raise ClaimError(f"{path.name}: {artifact!r} must be an artifact's table")
         defaults = {key: value for key, value in table.items() if not isinstance(value, dict)}
         if unknown := set(defaults) - set(SHARED):
-            raise ClaimError(f"{path.name} [{artifact}]: unknown {sorted(unknown)}; shared keys are {SHARED}")
+            raise ClaimError(f"{path.name} [{artifact}]: {_unknown(unknown, SHARED)}")
         for name, entry in table.items():
             if not isinstance(entry, dict):
                 continue
             claim_id = f"{path.stem}/{artifact}/{name}"
             if unknown := set(entry) - set(SHARED) - set(OWN):
-                raise ClaimError(f"claim {claim_id}: unknown {sorted(unknown)}; known are {(*SHARED, *OWN)}")
+                raise ClaimError(f"claim {claim_id}: {_unknown(unknown, (*SHARED, *OWN))}")
             try:
-                raw = {"rule": "within", "profile": "smoke", "needs": "nothing", **defaults, **entry}
+                raw = {**DEFAULTS, **defaults, **entry}
                 if "lacks" in entry and "machine" not in entry:  # a claim's own reason stands over its artifact's
                     raw.pop("machine", None)
                 claims.append(_claim(claim_id, raw))

@@ -37,7 +37,8 @@ def found(claim: str, source: Runs) -> tuple[Paper, Artifact, Verdict]:
     for verdict in judged:
         if verdict.claim.id == claim:
             return which, artifact, verdict
-    raise SelectorError(f"no claim is called {claim!r}; {artifact_id} has {', '.join(v.claim.id for v in judged)}")
+    known = ", ".join(v.claim.id for v in judged) or "none"
+    raise SelectorError(f"no claim is called {claim!r}; {artifact_id} has {known}")
 
 
 def lines(artifact: Artifact, verdict: Verdict, source: Runs) -> Iterator[str]:

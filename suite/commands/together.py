@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from suite.commands.terminal import folded, width
 from suite.lazy import pd
 from suite.papers.artifact import Evidence, Missing
 from suite.papers.catalogue import SelectorError, paper
@@ -41,22 +42,22 @@ def board(task: str, profile: str, budget: int | None, source: Runs) -> list[str
     stored = source.ids()
     absent = [group for group, specs in artifact.runs(profile).items() if not stored.issuperset(s.id for s in specs)]
     notes = [f"not run: {', '.join(absent)}"] if absent else []
-    return [artifact.title, "", *rows(table), "", *NOTES, *notes]
+    return [artifact.title, "", *rows(table), "", *folded((*NOTES, *notes), width())]
 
 
 NOTES = (
     "Scores until the target, relative to SGD with one learner; 95% over seeds, not over the luck of tuning.",
-    "* differs from SGD at 5% after Holm over the methods; >= a seed missed the target; ^ best rate at the edge.",
-    "<= a seed of SGD missed it; - seeds of both did, so that there is no ratio. Test errors: the whole budget.",
-    "Rounds are gradients that one learner computes after another. Seconds are modelled, at each link's speed.",
+    "* differs from SGD at 5% after Holm over the methods; ≥ a seed missed the target; ^ best rate at the edge.",
+    "≤ a seed of SGD missed it; - seeds of both did, so that there is no ratio. Test errors: the whole budget.",
+    "Rounds are gradients that one learner computes after another. Under a link's speed stand seconds, modelled.",
 )
+SIGNS = {">=": "≥", "<=": "≤", "": ""}
 
 
 def rows(table: pd.DataFrame) -> list[str]:
-    """Head and rows, columns aligned."""
+    """Head and rows, columns aligned; at most 120 characters, as a pipe has."""
     links = [score for score in table["score"].unique() if score not in (*WITH_INTERVAL, "test error")]
-    head = ["method", "k", "reached", *WITH_INTERVAL, *[f"s, {link}" for link in links], "test error %"]
-    body = [head]
+    body = [["method", "k", "reached", *WITH_INTERVAL, *links, "test error %"]]
     for (method, learners), part in table.groupby(["method", "learners"], sort=False):
         scores = {row["score"]: row for _, row in part.iterrows()}
         error, any_row = scores["test error"], part.iloc[0]
@@ -81,4 +82,4 @@ def cell(row: pd.Series, *, interval: bool = False) -> str:
     if row["ratio"] == row["low"] == row["high"] == 1:
         return "1"
     between = f" [{row['low']:.2f}, {row['high']:.2f}]" if interval and row["low"] < row["high"] else ""
-    return f"{row['bound']} {row['ratio']:.2f}{'*' if row['says'] else ''}{between}".strip()
+    return f"{SIGNS[row['bound']]}{row['ratio']:.2f}{'*' if row['says'] else ''}{between}"

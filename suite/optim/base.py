@@ -19,7 +19,7 @@ from suite.communication.group import Group
 from suite.optim import averaging, joining
 from suite.optim.core import Core, widened
 from suite.optim.module import Buffers, Membership, Reminder, Tested, check_device, digest, unwrapped
-from suite.optim.solver import Base, Grouped, Wrapped, comparable, prototype, settings_of, sgd_defaults
+from suite.optim.solver import Base, Grouped, Wrapped, comparable, parameters_of, prototype, settings_of, sgd_defaults
 from suite.optim.state import Resumable, Scaled, Uneven
 from suite.optim.vector import Loss, Pieces, Vector
 
@@ -65,7 +65,7 @@ class Algorithm(Uneven, Scaled, Resumable):
     ):
         """``settings`` are those of ``base``, by default of SGD; None stands for one that was not given."""
         self.module = unwrapped(module)
-        params = list(self.module.parameters() if params is None else params)
+        params = parameters_of(self.module, params)
         self.base = None if base is None else self._base_of(base, params, settings, fused)
         if self.base is None:
             defaults = sgd_defaults(type(self), settings)

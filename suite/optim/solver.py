@@ -126,6 +126,13 @@ def pieces(vector: Tensor, cut: slice, sizes: list[int]) -> list[Tensor]:
     return [piece for row in vector[..., cut].reshape(-1, cut.stop - cut.start) for piece in row.split(sizes)]
 
 
+def parameters_of(module: nn.Module, params: Any) -> list[Any]:
+    """The parameters or groups that were given, by default all of the module. Raises TypeError for a number."""
+    if isinstance(params, int | float | str | Tensor):
+        raise TypeError(f"params must be parameters or groups of them, not {params}; a learning rate is lr=...")
+    return list(module.parameters() if params is None else params)
+
+
 def settings_of(kind: type) -> list[str]:
     """The keyword arguments that an optimiser names, or the class nearest above it that names any."""
     for each in kind.__mro__:

@@ -108,6 +108,8 @@ class Resumable(torch.optim.Optimizer):
         Raises:
             ValueError: the state of another optimiser, model, number of learners or processes, or another process's.
         """
+        if missing := {"state", "param_groups"} - set(state_dict):
+            raise ValueError(f"this is not the state of {type(self).__name__}: it has no {sorted(missing)[0]!r}")
         super().load_state_dict(state_dict)
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -330,13 +330,13 @@ def test_claims_are_read_with_their_artifacts_defaults(tmp_path: Path):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("printed = 26.79", "printed = 26.79\nprited = 3", r"toy/fig1/gain: unknown \['prited'\]"),
-        ('where = "Fig. 1"', 'were = "Fig. 1"', r"\[fig1\]: unknown \['were'\]"),
+        ("printed = 26.79", "printed = 26.79\nprited = 3", r"toy/fig1/gain: there is no key prited"),
+        ('where = "Fig. 1"', 'were = "Fig. 1"', r"\[fig1\]: there is no key were"),
         ('says = "26.79% less"', "", "toy/fig1/gain.*says"),
         ("printed = 26.79", 'printed = "many"', "toy/fig1/gain"),
         ("[fig1]", "[fig1", r"toy\.toml"),
         ("[fig1]", "version = 1\n[fig1]", "'version' must be an artifact's table"),
-        ("[fig1]", "[fig1]\nsays = 3", r"\[fig1\]: unknown \['says'\]"),
+        ("[fig1]", "[fig1]\nsays = 3", r"\[fig1\]: there is no key says"),
         ("printed = 26.79", "printed = 26.79\nrefuted_by = 'none'", "toy/fig1/both: refuted_by must say"),
         ("printed = 26.79", "printed = 26.79\nrow_of = 'toy/fig1/none'", "toy/fig1/gain: row_of = 'toy/fig1/none'"),
     ],

@@ -321,6 +321,8 @@ def test_the_largest_misfit_has_an_upper_end_for_all_and_a_lower_for_some() -> N
     )
     assert (found.n, low > 0) == (4, True)
     assert largest_misfit([curves[0][:3]]) is None
+    single = misfits.Misfits(np.array([0.1]), np.array([0.01]), degrees=1, seeds=2)
+    assert misfits.largest([single]).high == pytest.approx(math.expm1(0.1 + stats.t.ppf(0.975, 1) * 0.01))
 
 
 def test_one_seed_has_the_error_that_residuals_have() -> None:

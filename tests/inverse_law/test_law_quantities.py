@@ -182,11 +182,15 @@ def test_the_loop_by_hand() -> None:
     assert found.spans == tuple(close(tuple(ratios)) for _ in held_out)
     assert found.note == f"M = {', '.join(map(str, held_out))}"
     assert measured("inverse_law/eq4/flat-below", frame).spans == (close((0, 0, 0), abs=1e-9),)
+    early = loop(lambda batch: 1e-3 * max(batch, 2))  # two sizes, 1 and 2, lie at or below the knee
+    assert measured("inverse_law/eq4/flat-below", early).spans == (close((0, 0, 0), abs=1e-9),)
     above = measured("inverse_law/eq4/linear-above", frame)
     assert (above.spans, above.note) == ((close((1, 1, 1)),), "M = 8 to 64, knee at 8")
     assert measured("inverse_law/eq8/measured", frame).values == (1.0,)
     tied = loop(lambda batch: 1e-3 * max(batch, KNEE) * (0.85 if batch == 4 else 1))
     assert measured("inverse_law/eq8/measured", tied).values == (1.0,)  # 4 trains within a tenth of 8, the knee
+    faster = loop(lambda batch: 1e-3 * max(batch, KNEE) * (0.6 if batch == 4 else 1))
+    assert measured("inverse_law/eq8/measured", faster).values == (0.5,)
 
 
 def test_slopes_around_the_knee_have_the_spread_of_the_rounds() -> None:
@@ -292,6 +296,7 @@ def test_answers_tell_the_largest_misfit_and_the_onset() -> None:
     frame = searches(bent, [SMALL, SLOW, LARGE, FAST])
     found = {name: quantity.of(frame) for name, quantity in misfits.ANSWERED.items()}
     assert found["misfit-behind"].values == (3, 9, 1, 1024, 10)
+    assert found["onset-rule"].values == (10, 16)
     fits = [
         (law_fit(counted), counted)
         for row in (SMALL, SLOW, LARGE)

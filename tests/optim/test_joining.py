@@ -142,3 +142,5 @@ def test_what_cannot_be_trained_is_refused(make, message: str):
 def test_parameters_in_place_of_the_module_are_refused():
     with pytest.raises(TypeError, match=r"hand it the module, not its parameters \(generator\)"):
         SMA(network().parameters(), lr=0.1, learners=2)
+    with pytest.raises(TypeError, match=r"groups of them, not 0\.1; a learning rate is"):
+        SMA(network(), 0.1)
