@@ -61,7 +61,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """What calls the command line as a user does starts a process."""
-    if "sgd" in getattr(item, "fixturenames", ()):
+    if "started" in getattr(item, "fixturenames", ()):
         item.add_marker("processes")
 
 
@@ -116,6 +116,20 @@ def data_root() -> Path:
     root = Path(named) if named else CHECKOUT.parent / "shared" / "data"
     if not root.is_dir():
         pytest.skip(f"no data sets at {root}: name their folder in SGD_SUITE_DATA")
+    return root
+
+
+@pytest.fixture(scope="session")
+def data_of(data_root: Path) -> Callable[[str], Path]:
+    """The same folder for a data set by name; skips the test where it is not there."""
+    from suite.data.catalogue import available
+
+    def root(name: str) -> Path:
+        here, reason = available(name, data_root)
+        if not here:
+            pytest.skip(reason)
+        return data_root
+
     return root
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import io
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -25,16 +24,6 @@ from suite.data.verify import verify
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 FEW = {"train": 40, "test": 12}
-
-
-def real_root(name: str) -> Path:
-    """The folder of real data sets; skips the test where it or the set is absent."""
-    named = os.environ.get("SGD_SUITE_DATA")
-    root = Path(named) if named else CHECKOUT.parent / "shared" / "data"
-    here, reason = available(name, root)
-    if not here:
-        pytest.skip(reason)
-    return root
 
 
 @pytest.fixture(scope="module")
@@ -281,21 +270,21 @@ def test_the_network_is_used_when_asked_for_and_only_then(
 
 
 @pytest.mark.data
-def test_mnist_is_mnist(decoded: Path) -> None:
-    report = verify("mnist", real_root("mnist"), decoded)
+def test_mnist_is_mnist(decoded: Path, data_of) -> None:
+    report = verify("mnist", data_of("mnist"), decoded)
     assert report.passed, report
-    pixels = load_images("mnist", "train", real_root("mnist"), decoded).inputs.double() / 255
+    pixels = load_images("mnist", "train", data_of("mnist"), decoded).inputs.double() / 255
     assert (pixels.mean().item(), pixels.std().item()) == pytest.approx((0.1307, 0.3081), abs=1e-4)
-    test = load_images("mnist", "test", real_root("mnist"), decoded)
+    test = load_images("mnist", "test", data_of("mnist"), decoded)
     assert test.targets.bincount().tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
 
 
 @pytest.mark.data
 @pytest.mark.slow
-def test_cifar10_is_cifar10(decoded: Path) -> None:
-    report = verify("cifar10", real_root("cifar10"), decoded)
+def test_cifar10_is_cifar10(decoded: Path, data_of) -> None:
+    report = verify("cifar10", data_of("cifar10"), decoded)
     assert report.passed, report
-    pixels = load_images("cifar10", "train", real_root("cifar10"), decoded).inputs.double() / 255
+    pixels = load_images("cifar10", "train", data_of("cifar10"), decoded).inputs.double() / 255
     assert pixels.mean((0, 2, 3)).tolist() == pytest.approx([0.4914, 0.4822, 0.4465], abs=1e-4)
     assert pixels.std((0, 2, 3)).tolist() == pytest.approx([0.2470, 0.2435, 0.2616], abs=1e-4)
 
@@ -313,9 +302,9 @@ def test_verify_reports_what_is_wrong(mnist: tuple[str, Path], tmp_path: Path) -
 
 
 @pytest.mark.data
-def test_shifted_labels_are_found_and_another_order_is_not_held_against_a_copy(decoded: Path) -> None:
+def test_shifted_labels_are_found_and_another_order_is_not_held_against_a_copy(decoded: Path, data_of) -> None:
     """All labels one picture further: size, classes, pixels and statistics are those of MNIST."""
-    images = load_images("mnist", "test", real_root("mnist"), decoded)
+    images = load_images("mnist", "test", data_of("mnist"), decoded)
     failed = lambda found: [check.name for check in verify_module._images(found) if not check.passed]
     order = torch.randperm(10_000, generator=torch.Generator().manual_seed(0))
     assert failed(images._replace(inputs=images.inputs[order], targets=images.targets[order])) == []

@@ -6,7 +6,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.func import functional_call, grad, vmap
 from torch.utils.flop_counter import FlopCounterMode
 
 from paper_figures.crossbow.experiments import sizes
@@ -53,7 +52,6 @@ SMALL: dict[str, dict[str, Any]] = {
 }
 HEAVY = ("caffe_alexnet", "caffe_googlenet", "crossbow_resnet50", "crossbow_vgg16")
 LIGHT = [name for name in CLASSIFIERS if name not in HEAVY]
-TWINS = [name for name in names() if table.counts(name).flops_per_example < 1e8]  # of tests/engine/test_twins.py
 
 
 def network(name: str, seed: int = 0, **options: Any) -> Network:
@@ -220,41 +218,6 @@ def test_channels_last_changes_nothing(name: str) -> None:
     turned = module.to(memory_format=torch.channels_last)
     got = turned(inputs.to(memory_format=torch.channels_last))
     torch.testing.assert_close(got, expected, rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.parametrize("name", [name for name in (*LIGHT, "caffe_googlenet") if name not in TWINS])
-def test_replicas_vectorise(name: str) -> None:
-    """Two replicas under vmap get the gradients and running statistics that each gets alone."""
-    options = SMALL.get(name, {})
-    replicas = [network(name, seed, **options).double() for seed in (0, 1)]
-    module = replicas[0]
-    if table.counts(name).has_dropout:
-        for layer in module.modules():
-            if isinstance(layer, torch.nn.Dropout):
-                layer.p = 0.0
-    inputs, targets = examples(module, 3, torch.float64)
-
-    def cost(parameters: dict[str, Tensor], buffers: dict[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
-        moving = {key: value.clone() for key, value in buffers.items()}
-        outputs = functional_call(module, (parameters, moving), (inputs,))
-        return mean_loss(outputs, targets), moving
-
-    points = [
-        (
-            {key: value.detach() for key, value in replica.named_parameters()},
-            {key: value.clone() for key, value in replica.named_buffers()},
-        )
-        for replica in replicas
-    ]
-    stacked = tuple({key: torch.stack([p[part][key] for p in points]) for key in points[0][part]} for part in (0, 1))
-    together, together_moving = vmap(grad(cost, has_aux=True), randomness="different")(*stacked)
-    for row, point in enumerate(points):
-        alone, moving = grad(cost, has_aux=True)(*point)
-        for key, value in alone.items():
-            scale = value.abs().max().item() + 1e-12
-            torch.testing.assert_close(together[key][row], value, rtol=0, atol=1e-9 * scale + 1e-14)
-        for key, value in moving.items():
-            torch.testing.assert_close(together_moving[key][row], value, rtol=1e-10, atol=1e-12)
 
 
 def test_googlenet_has_auxiliary_heads_in_training_only() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -159,13 +158,8 @@ def test_a_corpus_is_verified_by_its_size_and_content_split_by_split() -> None:
 
 @pytest.mark.data
 @pytest.mark.parametrize("name", ["multi30k", "multi30k_characters", "europarl_sample", "wmt14_sample"])
-def test_real_corpora_are_whole(name: str) -> None:
-    named = os.environ.get("SGD_SUITE_DATA")
-    root = Path(named) if named else Path(__file__).resolve().parents[2] / "shared" / "data"
-    here, reason = available(name, root)
-    if not here:
-        pytest.skip(reason)
-    report = verify(name, root)
+def test_real_corpora_are_whole(name: str, data_of) -> None:
+    report = verify(name, data_of(name))
     assert report.passed, report
 
 

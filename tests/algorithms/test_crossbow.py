@@ -81,16 +81,6 @@ def test_elastic_averaging_is_marginal_at_nineteen_learners():
     assert distance(algorithm, 400) == pytest.approx(distance(algorithm, 200), rel=1e-9)
 
 
-def test_one_learner_with_alpha_one_swaps_with_its_centre():
-    algorithm = sma(1, momentum=0.0)
-    state = begin(algorithm)._replace(replicas=torch.full((1, 1), 5.0, dtype=torch.float64))
-    seen = []
-    for t in range(4):
-        seen.append((state.replicas.item(), state.centre.item()))
-        state = advance(algorithm, state, t, [0.0])
-    assert seen == [(5, 0), (0, 5), (5, 0), (0, 5)]
-
-
 @pytest.mark.parametrize("tau", [1, 3])
 def test_without_momentum_it_is_elastic_averaging(tau):
     """Zhang et al., every tau turns: x_i <- x_i - a (x_i - z), z <- z + a sum (x_i - z), of old values."""
@@ -280,18 +270,6 @@ def test_two_levels_contract_up_to_these_rates(devices, two_levels, flat):
         assert largest_stable_rate(sma(k)) == pytest.approx(flat[learners - 1], abs=0.0051)
 
 
-@pytest.mark.parametrize("devices", [1, 2, 3, 4])
-@pytest.mark.parametrize("learners", [1, 2, 3, 4])
-def test_two_levels_reach_the_minimum_of_a_quadratic(learners, devices):
-    """Curvature 1, rate 0.1."""
-    k = learners * devices
-    algorithm = sma(k, devices=devices)
-    state = begin(algorithm, x0=1.0)
-    for t in range(600):
-        state = advance(algorithm, state, t, state.replicas.ravel().tolist(), lr=0.1)
-    assert torch.cat([state.replicas.ravel(), state.centre]).abs().max() < 1e-3
-
-
 @pytest.mark.parametrize("alpha", [None, 0.2])
 def test_the_reference_of_a_lone_device_is_the_centre(alpha):
     """Bit for bit the flat form."""
@@ -306,23 +284,6 @@ def test_one_learner_on_each_device_is_the_flat_form_bit_for_bit():
     two = drive(sma(4, HEAVY, devices=4), 30, batches=streams)
     assert torch.equal(flat.centre, two.centre)
     assert torch.equal(flat.replicas, two.replicas)
-
-
-@pytest.mark.parametrize(("rows", "each"), [(3, None), (2, None), (2, 1), (4, 2), (3, 2)])
-def test_a_sum_refuses_rows_that_do_not_stand_for_its_workers(rows, each):
-    with pytest.raises(ValueError, match=f"handed {rows} rows for 4 workers"):
-        Local(4).sum(torch.ones(rows, D), each)
-
-
-def test_a_sum_takes_a_row_for_each_worker_device_or_all():
-    for rows, each in ((4, None), (4, 1), (2, 2), (1, 4), (1, None)):
-        assert torch.equal(Local(4).sum(torch.ones(rows, D), each), torch.full((D,), float(rows)))
-
-
-def test_flat_and_two_level_forms_differ():
-    flat = drive(sma(4, HEAVY), 30, batches=streams).centre
-    two = drive(sma(4, HEAVY, devices=2), 30, batches=streams).centre
-    assert (flat - two).abs().max() > 1e-4
 
 
 @pytest.mark.parametrize(

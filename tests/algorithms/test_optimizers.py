@@ -198,7 +198,18 @@ def test_lars_takes_each_layer_by_the_ratio_of_its_norms():
         rule.step(memory[..., 1:], x[..., 1:], both[..., 1:], lr, slice(1, 5))
 
 
-def test_who_builds_a_solver_hands_it_the_layers_it_asks_for():
+def test_who_builds_a_solver_hands_it_the_networks_multipliers_and_the_layers_it_asks_for():
+    full = FlatModule(make_network({"name": "caffe_cifar_full"}, 0, "cpu", torch.float32))
+    for rule in ("torch", "caffe"):
+        plain, scaled = (make_optimizer({"rule": rule, "multipliers": asked}, full) for asked in (False, True))
+        assert plain.lr_scale is plain.decay_scale is None
+        for scale, factors in (
+            (scaled.lr_scale, full.module.lr_multipliers),
+            (scaled.decay_scale, full.module.decay_multipliers),
+        ):
+            assert {name: part.unique().tolist() for name, part in full.named(scale).items()} == {
+                name: [factor] for name, factor in factors.items()
+            }
     flat = FlatModule(make_network({"name": "linear"}, 0, "cpu", torch.float32))
     assert make_optimizer({"rule": "lars", "trust": 0.01}, flat).layers == flat.segments
     with pytest.raises(ValueError, match="unknown settings \\['layers'\\]"):

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import heapq
-import json
 import random
-from collections import Counter
-from dataclasses import asdict
 from math import sqrt
 
 import pytest
@@ -119,41 +116,11 @@ def test_hardsync_waits_for_everyone():
     assert server.pull(0) == 1
 
 
-def test_softsync_over_all_learners_is_async_event_for_event():
-    """Async (Eq. 4): each gradient is an update, on the weights its learner pulled after its last one."""
-    held, sent = [0] * 7, Counter()
-    for updates, (worker, turn) in enumerate(events(Server(7, 7), 500)):
-        assert turn == Turn(updates, (GradientRef(worker, held[worker], sent[worker]),))
-        sent[worker] += 1
-        held[worker] = updates + 1
-
-
 @pytest.mark.parametrize("n", [0, 1])
 @pytest.mark.parametrize("per_gradient", [False, True])
 def test_one_learner_is_sgd_bit_for_bit(n, per_gradient):
     plain = drive(SGD(HEAVY, Local(1)), 80, lr=RATE, batches=streams)
     assert torch.equal(run(1, n, schedule(1, n, 80), per_gradient=per_gradient), plain.x)
-
-
-@pytest.mark.parametrize("n", [0, 1, 2, 4, 30])
-def test_every_gradient_is_applied_once_and_in_number_order(n):
-    server = Server(30, n)
-    turns = [turn for _, turn in events(server, 3000) if turn]
-    applied = [(entry.worker, entry.number) for turn in turns for entry in turn.entries]
-    waiting = [(entry.worker, entry.number) for entry in server.buffer]
-    pushed = [(worker, number) for worker in range(30) for number in range(server.number[worker])]
-    assert sorted(applied + waiting) == pushed
-    assert all(len(turn.entries) == server.collect for turn in turns)
-    assert [turn.t for turn in turns] == list(range(len(turns)))
-
-
-@pytest.mark.parametrize(("n", "c"), [(1, 30), (2, 15), (4, 7), (30, 1)])
-def test_mean_staleness_is_workers_less_one_over_c(n, c):
-    """Exact in the long run when learners pull right after they push; the largest is close to 2n (5.1)."""
-    turns = schedule(30, n, 9000)
-    steady = staleness(turns)[1000:]
-    assert sum(steady) / len(steady) == pytest.approx(29 / c, rel=0.02)
-    assert max(steady) <= 2 * n + 1
 
 
 def keep_everything(turns, per_gradient):
@@ -216,16 +183,6 @@ def test_points_serve_a_later_turn_whose_weights_exist():
             asked += 1
         state, _ = one(algorithm, state, turn, lr=RATE)
     assert asked > 40
-
-
-def test_server_survives_json():
-    server = Server(7, 2)
-    for _ in events(server, 20):
-        pass
-    again = Server(**json.loads(json.dumps(asdict(server))))
-    assert again == server
-    assert server.buffer
-    assert [again.push(w) for w in range(7)] == [server.push(w) for w in range(7)]
 
 
 def test_rates():

@@ -42,85 +42,49 @@ class Counting(SGD):
         return after._replace(**{self.to: getattr(after, self.to) + 1e-3 * next(self.calls)})
 
 
-class Widening(SGD):
-    """Falls into double precision."""
-
-    def update(self, state, turn, losses, gradients, lr, sent=()):
-        return SGDState(*(part.double() for part in super().update(state, turn, losses, gradients, lr)))
+def sgd(**methods) -> type[SGD]:
+    """Plain SGD with methods of another kind."""
+    return type("Another", (SGD,), methods)
 
 
-class Growing(SGD):
-    """Keeps all memory it ever had."""
-
-    def update(self, state, turn, losses, gradients, lr, sent=()):
-        after = super().update(SGDState(state.x, state.memory[-D:]), turn, losses, gradients, lr)
-        return SGDState(after.x, torch.cat((state.memory, after.memory)))
+def spoilt(spoil) -> type[SGD]:
+    """Plain SGD whose updated state is spoilt, given the state before."""
+    return sgd(update=lambda self, state, *given: spoil(state, SGD.update(self, state, *given)))
 
 
-class Still(SGD):
-    """Learns nothing."""
-
-    def update(self, state, turn, losses, gradients, lr, sent=()):
-        return state
+def forgetful(self, state, turn, losses, *given):
+    losses[0] = 0.0
+    return SGD.update(self, state, turn, losses, *given)
 
 
-class InPlace(SGD):
-    """Writes new weights over the old ones."""
-
-    def update(self, state, turn, losses, gradients, lr, sent=()):
-        after = super().update(state, turn, losses, gradients, lr)
-        return SGDState(state.x.copy_(after.x), after.memory)
-
-
-class Forgetful(SGD):
-    """Overwrites losses that it was handed."""
-
-    def update(self, state, turn, losses, gradients, lr, sent=()):
-        losses[0] = 0.0
-        return super().update(state, turn, losses, gradients, lr)
-
-
-class Noting(SGD):
-    """Notes in its memory, otherwise left as it is, how often it was evaluated."""
-
-    def update(self, state, turn, losses, gradients, lr, sent=()):
-        return SGDState(super().update(state, turn, losses, gradients, lr).x, state.memory)
-
-    def model(self, state):
-        state.memory.add_(1)
-        return state.x
-
-
-class Halving(SGD):
-    """Halves its weights when it is evaluated."""
-
-    def model(self, state):
-        return state.x.mul_(0.5)
-
-
-class Aliased(SGD):
-    """Starts from the tensor itself that it was given."""
-
-    def init(self, x0):
-        return SGDState(x0, self.optimizer.init(x0))
-
-
-class Peeking(SGD):
-    """Looks at its weights on the host when it is evaluated."""
-
-    def model(self, state):
-        return state.x if state.x[0] > 0 else -state.x
-
-
-class Partial(SGD):
+def favouring(self, state, turn, losses, gradients, *given):
     """Listens to its first worker most."""
+    return SGD.update(self, state, turn, losses, gradients * torch.tensor([[1.5], [0.5]]), *given)
 
-    def points(self, state, turn):
-        points = super().points(state, turn)
-        return Points(state.x.expand(len(turn.entries), -1), (1,) * len(turn.entries), points.batch)
 
-    def update(self, state, turn, losses, gradients, lr, sent=()):
-        return super().update(state, turn, losses, gradients * torch.tensor([[1.5], [0.5]]), lr)
+def apart(self, state, turn):
+    points = SGD.points(self, state, turn)
+    return Points(state.x.expand(len(turn.entries), -1), (1,) * len(turn.entries), points.batch)
+
+
+Widening = spoilt(lambda state, after: SGDState(*(part.double() for part in after)))
+Growing = sgd(  # keeps all memory it ever had
+    update=lambda self, state, *given: SGDState(
+        (after := SGD.update(self, SGDState(state.x, state.memory[-D:]), *given)).x,
+        torch.cat((state.memory, after.memory)),
+    )
+)
+Still = spoilt(lambda state, after: state)
+InPlace = spoilt(lambda state, after: SGDState(state.x.copy_(after.x), after.memory))
+Forgetful = sgd(update=forgetful)
+Noting = sgd(  # notes in its memory, otherwise left as it is, how often it was evaluated
+    update=lambda self, state, *given: SGDState(SGD.update(self, state, *given).x, state.memory),
+    model=lambda self, state: (state.memory.add_(1), state.x)[1],
+)
+Halving = sgd(model=lambda self, state: state.x.mul_(0.5))
+Aliased = sgd(init=lambda self, x0: SGDState(x0, self.optimizer.init(x0)))
+Peeking = sgd(model=lambda self, state: state.x if state.x[0] > 0 else -state.x)
+Partial = sgd(points=apart, update=favouring)
 
 
 @pytest.mark.parametrize(

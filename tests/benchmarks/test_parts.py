@@ -18,11 +18,9 @@ SMALL = [named("LeNet/MNIST, M=16"), Workload("words", "translation", "", 2)]
 
 @pytest.mark.parametrize("workload", SMALL, ids=lambda workload: workload.name)
 def test_the_parts_are_all_there_and_add_up_to_the_update(workload):
-    found = parts.timed(ours.updates_of(workload, LOOP), 2)
-    assert len(found) == 2
-    for one in found:
-        assert all(one[part] > 0 for part in parts.PARTS)
-        assert sum(one[part] for part in parts.PARTS) == pytest.approx(one[parts.WHOLE])
+    (found,) = parts.timed(ours.updates_of(workload, LOOP), 1)
+    assert all(found[part] > 0 for part in parts.PARTS)
+    assert sum(found[part] for part in parts.PARTS) == pytest.approx(found[parts.WHOLE])
 
 
 @pytest.mark.parametrize(

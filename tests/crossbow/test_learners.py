@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from reference_impls.crossbow import SMA
+from suite.battery.quadratic import lockstep
 from suite.communication.collectives import Local
 from suite.model_averaging.engine import Learners
 from suite.model_averaging.task_schedule import Durations, assignment, schedule
@@ -33,63 +34,27 @@ def make(k: int, path=Functional, **settings) -> Learners:
     return Learners(algorithm, torch.ones(D, dtype=torch.float64), path(quadratic()), two_each)
 
 
-def test_growing_from_one_learner_to_four_by_hand():
-    """Alpha 0.25 throughout; learners 1 to 3 start at the average model after two iterations of learner 0."""
-    learners = make(1, alpha=0.25)
-    made, batch = quadratic(), 0
-    w, z, z_prev = (
-        [torch.ones(D, dtype=torch.float64)],
-        torch.ones(D, dtype=torch.float64),
-        torch.ones(D, dtype=torch.float64),
-    )
+@pytest.mark.parametrize("devices", [1, 2])
+def test_learners_that_grow_read_the_next_batches_and_are_those_of_the_algorithm(devices):
+    """Written out, its rules are in ``algorithms/test_crossbow.py``; to four learners after two iterations."""
+    learners, made, batch = make(devices, alpha=0.25, devices=devices), quadratic(), 0
+    expected = learners.state
     for iteration in range(6):
         if iteration == 2:
             learners.resize(4)
-            w += [z.clone() for _ in range(3)]
+            expected = learners.algorithm.resize(expected)
+        k = learners.k
         learners.step(LR)
-        corrections, stepped = [], []
-        for replica in w:
-            mean = made.rows[[2 * batch, 2 * batch + 1]].mean(0)
-            batch += 1
-            correction = 0.25 * (replica - z)
-            stepped.append(replica - 0.1 * made.curvature * (replica - mean) - correction)
-            corrections.append(correction)
-        w, z, z_prev = stepped, z + sum(corrections) + 0.5 * (z - z_prev), z
-    assert learners.k == 4
-    assert learners.t == 6
-    assert learners.taken == batch == 2 + 4 * 4
-    torch.testing.assert_close(learners.state.replicas, torch.stack(w), rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(learners.centre, z, rtol=1e-12, atol=1e-12)
-
-
-def test_growing_on_two_devices_by_hand():
-    """Section 3.3 with alpha 0.25: a reference each, then a second learner each after two iterations."""
-    learners = make(2, alpha=0.25, devices=2)
-    made, start, batch = quadratic(), torch.ones(D, dtype=torch.float64), 0
-    w, z, z_prev = [[start], [start]], start, start
-    for iteration in range(6):
-        if iteration == 2:
-            learners.resize(4)
-            w = [[*device, z] for device in w]
-        learners.step(LR)
-        moved = z + 0.5 * (z - z_prev)
-        for g, device in enumerate(w):
-            reference = device[0]
-            between, stepped = 0.25 * (reference - z), []
-            for replica in device:
-                mean = made.rows[[2 * batch, 2 * batch + 1]].mean(0)
-                batch += 1
-                stepped.append(replica - 0.1 * made.curvature * (replica - mean) - 0.25 * (replica - reference))
-            stepped[0] = stepped[0] - between + sum(0.25 * (replica - reference) for replica in device)
-            moved = moved + between
-            w[g] = stepped
-        z, z_prev = moved, z
-    assert learners.k == 4
-    assert learners.taken == batch == 2 * 2 + 4 * 4
-    torch.testing.assert_close(learners.state.replicas, torch.stack(w[0] + w[1]), rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(learners.centre, z, rtol=1e-12, atol=1e-12)
-    with pytest.raises(ValueError, match="equally many"):
-        learners.resize(5)
+        means = made.rows[2 * batch : 2 * (batch + k)].view(k, 2, D).mean(1)
+        gradients = made.curvature * (expected.replicas - means)
+        expected = learners.algorithm.update(expected, lockstep(k, iteration), torch.zeros(k), gradients, LR)
+        batch += k
+    assert (learners.k, learners.t, learners.taken, batch) == (4, 6, batch, 2 * devices + 4 * 4)
+    torch.testing.assert_close(learners.state.replicas, expected.replicas, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(learners.centre, expected.centre, rtol=1e-12, atol=1e-12)
+    if devices == 2:
+        with pytest.raises(ValueError, match="equally many"):
+            learners.resize(5)
 
 
 def test_a_path_that_cannot_be_had_here_says_why():

@@ -7,7 +7,6 @@ import random
 import pytest
 
 from suite.model_averaging.tuner import choose_path, tune
-from suite.runner.autotune import alternating
 
 
 class Scripted:
@@ -45,15 +44,6 @@ def test_never_settling_is_an_error():
     learners = Scripted(lambda k: 2.0**k)
     with pytest.raises(ValueError, match="has not settled after 1000 readings"):
         tune(learners, learners.measure)
-
-
-def test_sides_are_measured_in_turns_with_the_first_left_out():
-    order = []
-    found = alternating({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, 3)
-    assert order == ["a", "b"] * 4
-    assert {name: len(row) for name, row in found.items()} == {"a": 3, "b": 3}
-    with pytest.raises(ValueError, match="repeats=0"):
-        alternating({}, 0)
 
 
 @pytest.mark.parametrize(("captured", "chosen"), [(0.5, "captured"), (0.97, "looped")])

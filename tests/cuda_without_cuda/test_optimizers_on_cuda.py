@@ -85,8 +85,15 @@ def made(name: str, **more):
     return kind(module, lr=0.1, momentum=0.9, weight_decay=1e-3, group=group, **settings, **more), module
 
 
-@pytest.mark.parametrize("fused", [True, False], ids=["fused solver", "figures' solver"])
-@pytest.mark.parametrize("name", [name for name in OPTIMISERS if name != "isgd"])
+@pytest.mark.parametrize(
+    ("name", "fused"),
+    [
+        *((name, True) for name in OPTIMISERS if name != "isgd"),
+        ("sma", False),
+        ("delayed", False),
+        ("softsync", False),
+    ],
+)
 def test_updates_stay_on_the_device_and_wait_for_nothing(name: str, fused: bool):
     opt, module = made(name, fused=fused)
     with Reads() as reads:

@@ -78,14 +78,20 @@ def train(one, watching) -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-@pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize(
-    ("name", "network"),
+    ("name", "network", "path"),
     [
-        *((name, "caffe_lenet") for name in ALGORITHMS),
-        ("sgd", "caffe_cifar_full"),
-        ("isgd", "tiny_bn"),
-        ("sma", "tiny_bn"),
+        *((name, "caffe_lenet", "looped") for name in ALGORITHMS),
+        *(
+            (*made, path)
+            for made in (("sgd", "caffe_cifar_full"), ("isgd", "tiny_bn"), ("sma", "tiny_bn"))
+            for path in PATHS
+        ),
+        *(
+            (name, "caffe_lenet", path)
+            for name in ("isgd, 2 workers", "softsync")
+            for path in ("vectorised", "captured")
+        ),
     ],
 )
 def test_updates_stay_on_the_device_and_wait_for_nothing(name, network, path):

@@ -35,6 +35,7 @@ def test_an_activation_is_taken_of_the_maximum_and_of_what_is_averaged(activatio
 
 
 @pytest.mark.compiler
+@pytest.mark.usefixtures("hastily")
 def test_a_maximum_before_its_activation_has_autograds_gradient():
     """A hyperbolic tangent below a rectifier."""
     layers = [

@@ -54,18 +54,22 @@ def trained(one: TrainingRun) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]
     return one.state.x, torch.tensor(one.recorder.updates["loss"]), one.buffers
 
 
+RULES = [(TorchSGD, 0.9, False), (CaffeSGD, 0.9, True), (TorchSGD, 0.0, True), (CaffeSGD, 0.0, False)]
+KINDS = [
+    ("digits_lenet", "looped", True, ForeachStep),
+    ("digits_lenet", "native", True, NativeStep),
+    ("digits_lenet", "looped", False, ForeachStep),
+    ("tiny_bn", "looped", True, ForeachStep),
+    ("crossbow_lenet", "native", True, NativeStep),  # drops out
+]
+
+
 @pytest.mark.parametrize(
-    ("rule", "momentum", "multipliers"),
-    [(TorchSGD, 0.9, False), (CaffeSGD, 0.9, True), (TorchSGD, 0.0, True), (CaffeSGD, 0.0, False)],
-)
-@pytest.mark.parametrize(
-    ("name", "path", "channels_last", "kind"),
+    ("name", "path", "channels_last", "kind", "rule", "momentum", "multipliers"),
     [
-        ("digits_lenet", "looped", True, ForeachStep),
-        ("digits_lenet", "looped", False, ForeachStep),
-        ("tiny_bn", "looped", True, ForeachStep),
-        pytest.param("digits_lenet", "native", True, NativeStep, marks=pytest.mark.compiler),
-        pytest.param("crossbow_lenet", "native", True, NativeStep, marks=pytest.mark.compiler),  # drops out
+        pytest.param(*kind, *rule, marks=pytest.mark.compiler if kind[1] == "native" else ())
+        for place, kind in enumerate(KINDS)
+        for rule in (RULES if place < 2 else RULES[1:2])
     ],
 )
 def test_it_is_the_general_update_to_a_few_roundings(name, path, channels_last, kind, rule, momentum, multipliers):

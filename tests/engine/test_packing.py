@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 from engine_cases import compute, digest, digits, stored
@@ -62,17 +61,6 @@ def test_runs_that_end_early_leave_the_others_as_they_were(tmp_path):
     assert stored(tmp_path / "short", short).results["updates"] == 3
     for spec in kept:
         assert digest(tmp_path / "short", spec) == digest(tmp_path / "long", spec)
-
-
-def test_runs_of_a_pack_share_the_seconds_of_their_steps(tmp_path):
-    """Together they take no longer than the clock on the wall saw."""
-    specs = [digits(seed, **TOGETHER) for seed in range(3)]
-    began = time.perf_counter()
-    compute(tmp_path, *specs)
-    passed = time.perf_counter() - began
-    spent = [stored(tmp_path, spec).curve("evaluations")["seconds"].iloc[-1] for spec in specs]
-    assert min(spent) > 0
-    assert sum(spent) < passed
 
 
 def test_a_run_that_diverges_or_fails_leaves_the_others_as_they_were(tmp_path):

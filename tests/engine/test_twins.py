@@ -56,6 +56,22 @@ def test_every_way_agrees_on_every_network(name, channels_last):
     assert float((joined[1] - apart[1]).norm()) <= bound(apart[1], case.d)
 
 
+LARGER = {
+    "vgg_medium": {},
+    "crossbow_resnet32": {},
+    "caffe_googlenet": {"input_size": 96, "classes": 7, "aux": False},
+}
+
+
+@pytest.mark.parametrize("name", LARGER)
+def test_replicas_of_larger_networks_have_the_gradients_and_statistics_of_each_alone(name):
+    case = without_masks(problem(name, examples=6, **LARGER[name]))
+    x, rows = points(case, 2), case.b0().repeat(2, 1)
+    batches = [case.fetch(part) for part in torch.arange(6).view(2, 3)]
+    looped = tuple(part.clone() for part in AutogradGradients(case)(x, rows, batches))
+    agree(looped, Vectorised(case)(x, rows, batches), case.d)
+
+
 def without_masks(case):
     """Dropout that drops nothing: what masks do is tested apart."""
     for layer in case.flat.module.modules():
@@ -66,12 +82,6 @@ def without_masks(case):
 
 def with_dropout() -> list:
     return [case for case in cases() if counts(case.values[0]).has_dropout]
-
-
-@pytest.mark.parametrize("name", with_dropout())
-def test_networks_that_drop_out_are_not_vectorised(name):
-    with pytest.raises(ValueError, match="dropout cannot be packed or vectorised: its masks are drawn run by run"):
-        backend("vectorised", problem(name))
 
 
 def test_what_is_refused_is_what_cannot_be_had(monkeypatch):
@@ -161,6 +171,7 @@ def test_entries_that_share_a_point_may_be_joined(path):
     [Vectorised, lambda case: Captured(case, Rehearsal()), pytest.param(Native, marks=pytest.mark.compiler)],
     ids=["vectorised", "captured", "native"],
 )
+@pytest.mark.usefixtures("hastily")
 def test_unequal_shares_are_joined_by_every_path(path):
     """Two of one length: what a path gave for the first is no longer there after the last."""
     case = problem("digits_lenet")
@@ -207,14 +218,6 @@ def test_quadratics_have_twins_too():
     assert float((looped[1][0] - expected).norm()) <= bound(expected, case.d)
 
 
-def test_a_parameter_without_effect_has_gradient_zero():
-    flat = FlatModule(Half())
-    flat.grad.fill_(7.0)
-    grads = torch.autograd.grad(flat.module(torch.ones(1, 4)).sum(), flat.parameters, allow_unused=True)
-    flat.flatten(grads, flat.grad)
-    assert flat.grad.tolist() == [1.0] * 8 + [1.0] * 2 + [0.0] * 12
-
-
 class Half(nn.Module):
     """Of its two layers it uses one."""
 
@@ -226,7 +229,7 @@ class Half(nn.Module):
         return self.used(x.flatten(1))
 
 
-def test_it_has_so_by_every_path_and_whatever_stood_there_before():
+def test_a_parameter_without_effect_has_gradient_zero_by_every_path_and_whatever_stood_there_before():
     pixels = torch.randint(256, (6, 1, 2, 2), generator=torch.Generator().manual_seed(1), dtype=torch.uint8)
     case = Classification(FlatModule(Half().double()), pixels, torch.arange(6) % 2, lambda x: x.double() / 256)
     x, rows, batches = points(case, 1), case.b0()[None], [case.fetch(torch.arange(6))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -10,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import toy
@@ -53,19 +55,70 @@ def forking() -> Iterator[subprocess.Popen[str]]:
     process.communicate()
 
 
+class Command:
+    """A command line under way in a process of its own, and of a group of its own."""
+
+    def __init__(self, forking: subprocess.Popen[str], said: Path, asked: dict[str, Any]):
+        self.forking, self.said, self.returncode = forking, said, None
+        self.pid = self._ask(asked | {name: str(said / name) for name in ("out", "err")})
+
+    def _ask(self, asked: dict[str, Any], seconds: float | None = None) -> Any:
+        print(json.dumps(asked), file=self.forking.stdin, flush=True)
+        if not select.select([self.forking.stdout], [], [], seconds)[0]:
+            self.kill()
+            raise subprocess.TimeoutExpired(str(self.said), seconds)
+        return json.loads(self.forking.stdout.readline())
+
+    @property
+    def told(self) -> str:
+        """What it has said on stderr so far."""
+        return (self.said / "err").read_text() if (self.said / "err").exists() else ""
+
+    def poll(self) -> int | None:
+        if self.returncode is None:
+            self.returncode = self._ask({"wait": self.pid, "flags": os.WNOHANG})
+        return self.returncode
+
+    def wait(self, seconds: float = TIMEOUT) -> int:
+        if self.returncode is None:
+            self.returncode = self._ask({"wait": self.pid, "flags": 0}, seconds)
+        return self.returncode
+
+    def send(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End it, with whatever it has started."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+
 @pytest.fixture
-def sgd(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, forking: subprocess.Popen[str]) -> Sgd:
-    """Runs the command line with the toy paper in a folder of its own."""
-    said = tmp_path_factory.mktemp("said")
+def started(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, forking: subprocess.Popen[str]
+) -> Iterator[Callable[..., Command]]:
+    """Starts the command line with the toy paper in the test's folder; what goes on when the test ends is killed."""
+    commands: list[Command] = []
+
+    def start(*arguments: object, **variables: str) -> Command:
+        asked = {"arguments": list(map(str, arguments)), "folder": str(tmp_path)}
+        asked["environment"] = toy.environment(**variables)
+        commands.append(Command(forking, tmp_path_factory.mktemp("said"), asked))
+        return commands[-1]
+
+    yield start
+    for command in commands:
+        command.kill()
+        command.wait()
+
+
+@pytest.fixture
+def sgd(started: Callable[..., Command]) -> Sgd:
+    """Runs the command line with the toy paper in the test's folder."""
 
     def call(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
-        command = list(map(str, arguments))
-        asked = {"arguments": command, "folder": str(tmp_path), "environment": toy.environment(**variables)}
-        print(json.dumps(asked | {name: str(said / name) for name in ("out", "err")}), file=forking.stdin, flush=True)
-        if not select.select([forking.stdout], [], [], TIMEOUT)[0]:
-            os.killpg(forking.pid, signal.SIGKILL)
-            raise subprocess.TimeoutExpired(command, TIMEOUT)
-        code = int(forking.stdout.readline())
-        return subprocess.CompletedProcess(command, code, *((said / name).read_text() for name in ("out", "err")))
+        command = started(*arguments, **variables)
+        code = command.wait()
+        return subprocess.CompletedProcess([], code, (command.said / "out").read_text(), command.told)
 
     return call

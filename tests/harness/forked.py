@@ -1,7 +1,8 @@
 """The toy paper's command line in forks of one process that has imported it: a start costs a fork, and no imports.
 
-Each line of stdin is a JSON object with ``arguments``, ``folder``, ``environment`` and the files ``out`` and ``err``;
-each line of stdout is the exit code of the fork that ran it.
+Each line of stdin is a JSON object. One with ``arguments``, ``folder``, ``environment`` and the files ``out`` and
+``err`` is answered by the process id of the fork that runs it; one with a fork to ``wait`` for, under these ``flags``
+of ``os.waitpid``, by its exit code, or null while it goes on.
 """
 
 from __future__ import annotations
@@ -16,21 +17,28 @@ from pkgutil import iter_modules
 from typing import Any, NoReturn
 
 import toy
+from typer.main import get_command
 
-from suite.cli import main
+from suite import cli
 
 
 def request() -> dict[str, Any]:
     """What to run, in a fork of its own; the process that forks never comes back."""
     for line in sys.stdin:
-        if (pid := os.fork()) == 0:
-            return json.loads(line)
-        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+        asked = json.loads(line)
+        if "wait" in asked:
+            ended, status = os.waitpid(asked["wait"], asked["flags"])
+            print(os.waitstatus_to_exitcode(status) if ended else "null", flush=True)
+        elif pid := os.fork():
+            print(pid, flush=True)
+        else:
+            return asked
     sys.exit()
 
 
 def become(asked: dict[str, Any]) -> None:
-    """Take the place of a process that was started with these arguments."""
+    """Take the place of a process that was started with these arguments, in a group of its own."""
+    os.setsid()
     os.chdir(asked["folder"])
     os.environ.clear()
     os.environ.update(asked["environment"])
@@ -57,7 +65,7 @@ def leave(end: SystemExit) -> NoReturn:
 
 
 def prepare() -> None:
-    """Import what any command may, once; a worker that a fork starts imports what it needs."""
+    """Import what any command may and build the commands, once; a worker of a fork imports what it needs."""
     drawn = ("jinja2", "matplotlib.backends.backend_svg", "seaborn")
     for name in (*drawn, "pandas", "pyarrow.parquet", "pydantic.type_adapter", "scipy.stats", "torch"):
         import_module(name)
@@ -65,6 +73,8 @@ def prepare() -> None:
         package = import_module(f"suite.{room}")
         for module in iter_modules(package.__path__, f"suite.{room}."):
             import_module(module.name)
+    cli.app = get_command(cli.app)
+    cli.app.commands["list"].make_context("list", ["toy"])  # imports what reads a command line
 
 
 if __name__ == "__main__":
@@ -72,6 +82,6 @@ if __name__ == "__main__":
     gc.freeze()  # what is imported is never garbage, and pages that are not looked at are not copied
     become(request())
     try:
-        main()
+        cli.main()
     except SystemExit as end:
         leave(end)

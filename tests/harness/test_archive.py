@@ -301,15 +301,11 @@ def test_what_another_made_of_a_run_is_told_from_what_contests_it(tmp_path: Path
         Outcome("finished", {"value": value}, {"t": pd.DataFrame({"x": [value], "seconds": [seconds]})}),
     )
     store.commit(SPECS[0].id, made(here, 1.0, 3.0))
+    measured = here["execution"] | {"reason": "measured"}
     cases = {
         "timed again": (made(here, 1.0, 4.0), {"present": 1}),
-        "elsewhere, alike": (made(here | {"source": "t"}, 1.0, 4.0), {"present": 1}),
-        "elsewhere, chosen for another reason": (
-            made(here | {"execution": {"path": "looped", "reason": "measured"}}, 2.0, 3.0),
-            {"contested": 1},
-        ),
-        "elsewhere": (made(here | {"execution": {"path": "captured"}}, 2.0, 3.0), {"others": 1}),
         "another processor": (made(here | {"machine": {"cpu": "d"}}, 2.0, 3.0), {"others": 1}),
+        "chosen for another reason": (made(here | {"execution": measured}, 2.0, 3.0), {"contested": 1}),
         "contested": (made(here, 2.0, 3.0), {"contested": 1}),
     }
     for name, (files, expected) in cases.items():

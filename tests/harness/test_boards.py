@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from suite.claims.board import Board, board, lines, word
+from suite.claims.board import Board, apart, board, lines, word
 from suite.claims.estimate import EXACT, REDUCED, WHOLE, Estimate, exact
 from suite.claims.judge import Claim, Verdict
 
@@ -52,6 +52,14 @@ def test_rows_of_a_claim_are_counted_apart_from_claims():
     counted = board([lead, row, row])
     assert (counted.decides, counted.rows) == ({"reproduced": 1}, {WHOLE: {"not reproduced": 2}})
     assert "rows of these claims, judged one by one: whole 2 not reproduced" in lines(counted)
+
+
+def test_what_was_not_registered_first_is_counted_by_kind_in_alphabetical_order():
+    orders = ("undated", "late", "registered", "amended", "late", "")
+    counted = board([replace(verdict("reproduced", REDUCED), order=order) for order in orders])
+    assert apart(counted, REDUCED) == " (1 amended, 2 late, 1 undated)"
+    assert apart(counted, WHOLE) == apart(counted, "nothing measured") == ""
+    assert any(line.endswith("6 reproduced (1 amended, 2 late, 1 undated)") for line in lines(counted))
 
 
 def test_the_board_says_what_chance_explains():

@@ -79,19 +79,12 @@ def test_where_leases_are_used_nobody_goes_back_to_locks(tmp_path: Path, monkeyp
         assert locks.kind() == kind
 
 
-@pytest.mark.parametrize("system", sorted(lease.LOCAL))
-def test_a_file_system_of_one_machine_needs_no_leases(tmp_path: Path, monkeypatch, system: str):
+@pytest.mark.parametrize("system", [*sorted(lease.LOCAL), "nfs4", "gpfs", "lustre", ""])
+def test_only_a_file_system_that_is_known_to_be_of_one_machine_needs_no_leases(tmp_path, monkeypatch, system: str):
     monkeypatch.delenv("SGD_SUITE_LOCKS", raising=False)
     monkeypatch.setattr(lease, "file_system", lambda folder: system)
-    assert Locks(tmp_path, tmp_path / "partial").kind() == "flock"
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("system", ["nfs4", "gpfs", "lustre", ""])
-def test_a_file_system_that_is_shared_or_unknown_does(tmp_path: Path, monkeypatch, system: str):
-    monkeypatch.delenv("SGD_SUITE_LOCKS", raising=False)
-    monkeypatch.setattr(lease, "file_system", lambda folder: system)
-    assert Locks(tmp_path, tmp_path / "partial").kind() == "lease"
+    assert Locks(tmp_path, tmp_path / "partial").kind() == ("flock" if system in lease.LOCAL else "lease")
+    assert bool(list(tmp_path.iterdir())) is (system not in lease.LOCAL)
 
 
 def test_a_file_system_is_that_of_the_innermost_mount(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

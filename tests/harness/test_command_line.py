@@ -154,21 +154,6 @@ def test_of_several_artifacts_those_without_their_data_are_left_out(sgd):
     assert json.loads(sgd("status", "--json").stdout)["counts"]["queued"] == 0
 
 
-def test_only_runs_in_the_store_are_the_users(tmp_path, monkeypatch):
-    """Committed evidence is no reason not to run; a store that is not there yet holds nothing."""
-    from suite.papers.evidence import committed, ids_of_user
-    from suite.runs.store import Store, StoreError
-
-    monkeypatch.chdir(tmp_path)
-    assert committed()
-    assert ids_of_user(None) == set()
-    Store(tmp_path / "empty", create=True)
-    assert ids_of_user(tmp_path / "empty") == set()
-    assert ids_of_user(tmp_path / "nowhere", new=True) == set()
-    with pytest.raises(StoreError):
-        ids_of_user(tmp_path / "nowhere")
-
-
 def test_a_plan_may_name_a_store_that_is_not_there_yet(sgd, tmp_path: Path):
     planned = sgd("plan", "--profile", "smoke", "--store", "new")
     assert planned.returncode == 0

@@ -58,6 +58,7 @@ def test_a_named_store_comes_first_and_must_be_one(folder, tmp_path):
     for asked in (with_committed, of_user, ids_of_user):
         with pytest.raises(StoreError):
             asked(tmp_path / "absent")
+    assert ids_of_user(None) == ids_of_user(tmp_path / "absent", new=True) == set()
 
 
 def test_without_runs_of_any_kind_the_wheel_that_has_them_is_named(folder):

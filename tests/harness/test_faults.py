@@ -15,7 +15,7 @@ import toy
 pytestmark = [pytest.mark.processes, pytest.mark.compiler]
 
 
-@pytest.mark.parametrize("every", [150, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [300, pytest.param(1, marks=pytest.mark.slow)])
 def test_failing_operations_and_power_cuts_lose_double_and_fake_nothing(tmp_path: Path, every: int):
     out = tmp_path / "faults.md"
     done = subprocess.run(

@@ -6,8 +6,6 @@ import multiprocessing
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -32,20 +30,15 @@ pytestmark = pytest.mark.processes
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1]
 
 
-def wait_until_training(store: Path, process: subprocess.Popen[str]) -> None:
+SMOKE = ("--profile", "smoke", "--device", "cpu", "--store", "s")
+
+
+def wait_until_training(store: Path, command) -> None:
     """Until the training of the store says that it has made updates; its other runs begin with a half."""
     folders = lambda: (store / "partial").glob("*/*")
     while not any(0 < note["fraction"] < 0.5 for note in map(status_file.note_in, folders()) if note):
-        assert process.poll() is None, process.stderr.read()
+        assert command.poll() is None, command.told
         time.sleep(0.05)
-
-
-def started(tmp_path: Path, *arguments: str, **variables: str) -> subprocess.Popen[str]:
-    command = [sys.executable, toy.__file__, "run", *arguments, "--profile", "smoke", "--device", "cpu"]
-    command += ["--store", str(tmp_path / "s")]
-    return subprocess.Popen(
-        command, env=toy.environment(**variables), stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
 
 
 def test_time_to_leave_is_given_once_and_taken_back_by_the_end_of_the_block():
@@ -67,20 +60,16 @@ def test_time_to_leave_is_given_once_and_taken_back_by_the_end_of_the_block():
     assert not interruption.asked_to_stop()
 
 
-def test_a_training_leaves_a_checkpoint_at_its_next_update(tmp_path: Path):
+def test_a_training_leaves_a_checkpoint_at_its_next_update(tmp_path: Path, started):
     """No checkpoint is due for an hour: what is there, the signal of a scheduler left."""
     number = signal.SIGUSR1
-    process = started(tmp_path, "toy/fig1", TOY_UPDATES="100000", SGD_SUITE_CHECKPOINT_SECONDS="3600")
-    try:
-        wait_until_training(tmp_path / "s", process)
-        process.send_signal(number)
-        told = process.communicate(timeout=600)[1]
-    finally:
-        process.kill()
-    assert process.returncode == 128 + number
-    assert told.splitlines()[-1].startswith(f"interrupted by {number.name}: finished runs are stored")
-    assert "0 runs stored, 0 already there, 1 left for later, 0 failed" in told
-    assert "Traceback" not in told
+    command = started("run", "toy/fig1", *SMOKE, TOY_UPDATES="100000", SGD_SUITE_CHECKPOINT_SECONDS="3600")
+    wait_until_training(tmp_path / "s", command)
+    command.send(number)
+    assert command.wait() == 128 + number
+    assert command.told.splitlines()[-1].startswith(f"interrupted by {number.name}: finished runs are stored")
+    assert "0 runs stored, 0 already there, 1 left for later, 0 failed" in command.told
+    assert "Traceback" not in command.told
     assert len(list((tmp_path / "s" / "partial").glob(f"*/*/{checkpoint.NAME}"))) == 1
 
 
@@ -105,23 +94,19 @@ def test_no_update_is_lost_or_computed_twice(tmp_path: Path, papers, monkeypatch
     assert identical(Store(whole.store).read(spec.id), Store(around.store).read(spec.id))
 
 
-def test_a_signal_before_anything_runs_ends_with_the_same_sentence(tmp_path: Path):
+def test_a_signal_before_anything_runs_ends_with_the_same_sentence(tmp_path: Path, started):
     """While another process computes the run that this one waits for."""
     store = Store(tmp_path / "s", create=True)
     (spec,) = toy.training("smoke")["train"]
     assert isinstance(spec, RunSpec)
     with store.claim(spec.id):
-        process = started(tmp_path, "toy/fig1")
-        try:
-            for line in process.stderr:
-                if "waiting for 1 runs" in line:
-                    break
-            process.send_signal(signal.SIGTERM)
-            told = process.communicate(timeout=600)[1]
-        finally:
-            process.kill()
-    assert process.returncode == 143
-    assert told.splitlines() == [str(interruption.Interrupted(signal.SIGTERM))]
+        command = started("run", "toy/fig1", *SMOKE)
+        while "waiting for 1 runs" not in command.told:
+            assert command.poll() is None, command.told
+            time.sleep(0.01)
+        command.send(signal.SIGTERM)
+        assert command.wait() == 143
+    assert command.told.splitlines()[-1] == str(interruption.Interrupted(signal.SIGTERM))
 
 
 def gone(group: int, seconds: float = 60.0) -> bool:
@@ -138,37 +123,28 @@ def gone(group: int, seconds: float = 60.0) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_parents_leave_no_workers_behind(tmp_path: Path, seed: int):
+def test_parents_leave_no_workers_behind(tmp_path: Path, started, seed: int):
     """SIGTERM at a random moment while workers start or compute."""
-    process = started(tmp_path, "toy/table1", "--workers", "2", TOY_SLEEP="3")
-    try:
-        while not (tmp_path / "s" / "staging").exists():
-            assert process.poll() is None, process.stderr.read()
-            time.sleep(0.01)
-        time.sleep(random.Random(seed).uniform(0.0, 3.0))
-        process.send_signal(signal.SIGTERM)
-        told = process.communicate(timeout=600)[1]
-    finally:
-        process.kill()
-    assert gone(process.pid), told
-    assert process.returncode in (0, 143), told
-    assert "Traceback" not in told
+    command = started("run", "toy/table1", *SMOKE, "--workers", "2", TOY_SLEEP="3")
+    while not (tmp_path / "s" / "staging").exists():
+        assert command.poll() is None, command.told
+        time.sleep(0.01)
+    time.sleep(random.Random(seed).uniform(0.0, 3.0))
+    command.send(signal.SIGTERM)
+    assert command.wait() in (0, 143), command.told
+    assert gone(command.pid), command.told
+    assert "Traceback" not in command.told
 
 
-def test_workers_leave_a_checkpoint_when_their_parent_is_asked_to_stop(tmp_path: Path):
+def test_workers_leave_a_checkpoint_when_their_parent_is_asked_to_stop(tmp_path: Path, started):
     """Ctrl-C reaches the whole group, as on a terminal."""
-    process = started(
-        tmp_path, "toy", "--workers", "2", TOY_UPDATES="100000", TOY_SLEEP="0.1", SGD_SUITE_CHECKPOINT_SECONDS="3600"
-    )
-    try:
-        wait_until_training(tmp_path / "s", process)
-        os.killpg(process.pid, signal.SIGINT)
-        told = process.communicate(timeout=600)[1]
-    finally:
-        process.kill()
-    assert process.returncode == 130, told
-    assert gone(process.pid)
-    assert "Traceback" not in told
+    long = {"TOY_UPDATES": "100000", "TOY_SLEEP": "0.1", "SGD_SUITE_CHECKPOINT_SECONDS": "3600"}
+    command = started("run", "toy", *SMOKE, "--workers", "2", **long)
+    wait_until_training(tmp_path / "s", command)
+    os.killpg(command.pid, signal.SIGINT)
+    assert command.wait() == 130, command.told
+    assert gone(command.pid)
+    assert "Traceback" not in command.told
     assert len(list((tmp_path / "s" / "partial").glob(f"*/*/{checkpoint.NAME}"))) == 1
 
 

@@ -11,7 +11,8 @@ from estimates import interval, point
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suite.claims.estimate import EXACT, MODELLED, STAND_IN, WHOLE, Estimate, exact
+from suite.claims.estimate import EXACT, MODELLED, STAND_IN, WHOLE, Estimate, exact, over_seeds
+from suite.claims.intervals import Interval
 from suite.claims.judge import PROFILES, Claim, ClaimError, judge, load, not_run
 from suite.report.numerals import printed
 
@@ -48,6 +49,10 @@ RELATIVE = claim(printed=(10.0, -100.0), relative=0.1)
 LOWER, ABOVE, UPPER, BELOW = (claim(rule="bound", side=s) for s in ("lower", "above", "upper", "below"))
 RANGE = claim(rule="bound", side="range", printed=(10.0, 20.0))
 WIDENED = claim(rule="bound", side="range", printed=(10.0, 20.0), tolerance=(1.0,))
+NARROWED = claim(rule="bound", side="range", printed=(10.0, 20.0), tolerance=(-1.0,))
+EITHER_END = claim(rule="bound", side="range", printed=(10.0, 20.0), relative=0.1)
+EACH_ITS_OWN = claim(rule="bound", side="lower", printed=(10.0, 20.0))
+EACH_ITS_SHARE = claim(rule="bound", side="upper", printed=(10.0, 20.0), relative=0.1)
 LOOSE = claim(rule="bound", side="lower", tolerance=(1.0,))
 ORDER = claim(rule="order", order=("slow", "faster", "fastest"), printed=())
 STEPS = claim(rule="order", order=("slow", "fast"), printed=(), tolerance=(2.0,))
@@ -94,6 +99,14 @@ DECISIONS = [
     (RANGE, [(12, 13), (14, 15), (16, 17)], YES),
     (WIDENED, [(9, 21)], YES),
     (WIDENED, [(8, 21)], MAYBE),
+    (NARROWED, [(10.5, 19)], MAYBE),
+    (EITHER_END, [(9, 22)], YES),
+    (EITHER_END, [(8.9, 22)], MAYBE),
+    (EITHER_END, [(9, 22.1)], MAYBE),
+    (EACH_ITS_OWN, [(11, 12), (21, 22)], YES),
+    (EACH_ITS_OWN, [(11, 12), (15, 16)], NO),
+    (EACH_ITS_SHARE, [(10, 11), (20, 22)], YES),
+    (EACH_ITS_SHARE, [(10, 11), (20, 22.1)], MAYBE),
     (ORDER, [(0.1, 1), (0.1, 1)], YES),
     (ORDER, [(0.0, 1), (0.1, 1)], MAYBE),
     (ORDER, [(0.1, 1), (-1, 0.0)], NO),  # a tie is no increase
@@ -147,6 +160,22 @@ def test_a_proxy_never_decides():
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_what_is_not_finite_is_inconclusive(bad: float):
     assert verdict(WITHIN, Estimate((10.0,), (-math.inf,), (bad,))) == MAYBE
+
+
+@pytest.mark.parametrize(
+    ("values", "low", "high", "finite", "decidable"),
+    [
+        ((1.0, 2.0), (0.0, 1.0), (2.0, 3.0), True, True),
+        ((1.0, 2.0), (-math.inf, 1.0), (2.0, math.inf), False, True),
+        ((1.0, math.nan), (0.0, 1.0), (2.0, 3.0), False, False),
+        ((1.0, math.inf), (0.0, 1.0), (2.0, math.inf), False, False),
+        ((1.0, 2.0), (0.0, math.nan), (2.0, 3.0), False, False),
+        ((1.0, 2.0), (0.0, 1.0), (math.nan, 3.0), False, False),
+    ],
+)
+def test_an_open_interval_can_be_judged_and_what_is_no_number_cannot(values, low, high, finite, decidable):
+    ours = Estimate(values, low, high)
+    assert (ours.finite, ours.decidable) == (finite, decidable)
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -209,15 +238,24 @@ def test_not_run_says_what_is_missing():
         ({"says": ""}, "says"),
         ({"because": ""}, "because"),
         ({"printed": ()}, "printed"),
-        ({"printed": (math.nan,)}, "printed"),
+        ({"printed": (1.0, math.nan)}, "printed"),
+        ({"printed": (math.inf, 1.0)}, "printed"),
         ({"rule": "bound"}, "side"),
         ({"side": "lower"}, "side"),
+        ({"rule": "bound", "side": "left"}, "side"),
+        ({"rule": "bound", "side": "lower", "printed": ()}, "printed"),
         ({"rule": "bound", "side": "range"}, "printed"),
         ({"rule": "bound", "side": "range", "printed": (2.0, 1.0)}, "printed"),
+        ({"rule": "bound", "side": "range", "printed": (1.0, 2.0, 3.0)}, "printed"),
+        ({"rule": "order"}, "order"),
         ({"rule": "order", "order": ("one",)}, "order"),
-        ({"tolerance": (-1.0,)}, "tolerance"),
+        ({"tolerance": ()}, "tolerance"),
         ({"tolerance": (1.0, 2.0)}, "tolerance"),
+        ({"printed": (1.0, 2.0), "tolerance": (1.0, -1.0)}, "tolerance"),
+        ({"rule": "bound", "side": "lower", "printed": (1.0, 2.0), "tolerance": (1.0, 2.0)}, "tolerance"),
         ({"relative": -0.1}, "relative"),
+        ({"rule": "holds", "relative": 0.1}, "relative"),
+        ({"rule": "order", "order": ("a", "b"), "relative": 0.0}, "relative"),
     ],
 )
 def test_a_claim_that_cannot_be_judged_is_refused_when_it_is_read(changes, named):
@@ -245,18 +283,48 @@ needs = "nothing"
 says = "always"
 rule = "holds"
 quantity = "share"
+[fig2]
+where = "Fig. 2"
+needs = "cpu-large"
+because = "so"
+rule = "bound"
+side = "lower"
+relative = 0.1
+[fig2.least]
+says = "at least"
+printed = 1
+[fig2.about]
+says = "about"
+printed = 1
+rule = "within"
+[fig2.rising]
+says = "rising"
+rule = "order"
+order = ["a", "b"]
+property = "it cannot be false"
+[fig2.shown]
+says = "shown"
+printed = 1
+empirical = false
 """
 
 
 def test_claims_are_read_with_their_artifacts_defaults(tmp_path: Path):
     path = tmp_path / "toy.toml"
     path.write_text(FILE)
-    gain, both, holds = load(path)
+    gain, both, holds, *others = load(path)
     assert (gain.id, gain.artifact, gain.paper) == ("toy/fig1/gain", "toy/fig1", "toy")
     assert (gain.printed, gain.tolerance, gain.rule, gain.quantity) == ((26.79,), (5.0,), "within", "gain")
     assert (gain.needs, gain.profile, gain.empirical) == ("gpu", "paper", True)
     assert (both.printed, both.profile, both.empirical) == ((1.0, 2.0), "smoke", False)
     assert (holds.quantity, holds.relative) == ("share", None)
+    assert [(made.rule, made.side, made.relative, made.empirical) for made in others] == [
+        ("bound", "lower", 0.1, True),
+        ("within", "", 0.1, True),
+        ("order", "", None, False),
+        ("bound", "lower", 0.1, False),
+    ]
+    assert (others[0].profile, others[2].order) == ("smoke", ("a", "b"))
 
 
 @pytest.mark.parametrize(
@@ -278,6 +346,13 @@ def test_a_published_file_with_a_mistake_is_refused_by_name(tmp_path: Path, old:
     path.write_text(FILE.replace(old, new, 1))
     with pytest.raises(ClaimError, match=message):
         load(path)
+
+
+def test_a_quantity_over_seeds_has_the_fewest_of_them():
+    one, other = Interval(1.0, 0.0, 2.0, 5), Interval(3.0, 2.0, 4.0, 3)
+    assert over_seeds(one) == Estimate((1.0,), (0.0,), (2.0,), 5)
+    assert over_seeds([one, other], "ab", "so") == Estimate((1.0, 3.0), (0.0, 2.0), (2.0, 4.0), 3, ("a", "b"), "so")
+    assert over_seeds(other, proxy=True).proxy
 
 
 def test_measured_values_are_checked():

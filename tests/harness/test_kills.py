@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,13 @@ import pytest
 import toy
 
 pytestmark = pytest.mark.processes
+
+
+def test_a_run_killed_at_random_instants_ends_in_the_same_bits(tmp_path: Path):
+    """Six of the kills of the first kind of run."""
+    rows = list(kills.trials(kills.KINDS[0], 6, random.Random(1), tmp_path))
+    assert sum(row["killed"] for row in rows) >= 6
+    assert [row[name] for row in rows for name in ("lost", "doubled", "unlike")] == [0, 0, 0] * len(rows)
 
 
 @pytest.mark.slow

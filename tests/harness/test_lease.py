@@ -163,29 +163,24 @@ def test_a_lease_that_a_power_cut_has_torn_is_taken_over(tmp_path: Path, leased,
     assert not looks[-1]
 
 
-def test_a_holder_that_has_been_frozen_learns_it_and_stops(tmp_path: Path, sgd):
+def test_a_holder_that_has_been_frozen_learns_it_and_stops(tmp_path: Path, started, sgd):
     """Real clocks, leases of a second: the first process stands still until the second has stored the run."""
-    command = ["run", "toy/fig1", "--profile", "smoke", "--store", str(tmp_path / "s")]
+    command = ["run", "toy/fig1", "--profile", "smoke", "--store", "s"]
     variables = {"SGD_SUITE_LOCKS": "lease", "SGD_SUITE_LEASE_SECONDS": "3", "SGD_SUITE_CHECKPOINT_SECONDS": "0"}
     variables["TOY_UPDATES"] = "120"
-    program = [sys.executable, toy.__file__, *command]
-    first = subprocess.Popen(program, env=toy.environment(**variables), stderr=subprocess.PIPE, text=True)
-    try:
-        while not list((tmp_path / "s" / "partial").glob("*/*/checkpoint")):
-            assert first.poll() is None, first.stderr.read()
-            time.sleep(0.01)
-        first.send_signal(signal.SIGSTOP)
-        second = sgd(*command, **variables)
-        assert second.returncode == 0, second.stderr
-        assert "waiting for 1 runs" in second.stderr
-        assert "1 runs stored" in second.stderr
-        stored = {p: p.read_bytes() for p in (tmp_path / "s" / "runs").rglob("*") if p.is_file()}
-        first.send_signal(signal.SIGCONT)
-        told = first.communicate(timeout=300)[1]
-    finally:
-        first.kill()
-    assert first.returncode == 0, told
-    assert "0 runs stored, 1 already there, 0 left for later, 0 failed" in told
+    first = started(*command, **variables)
+    while not list((tmp_path / "s" / "partial").glob("*/*/checkpoint")):
+        assert first.poll() is None, first.told
+        time.sleep(0.01)
+    first.send(signal.SIGSTOP)
+    second = sgd(*command, **variables)
+    assert second.returncode == 0, second.stderr
+    assert "waiting for 1 runs" in second.stderr
+    assert "1 runs stored" in second.stderr
+    stored = {p: p.read_bytes() for p in (tmp_path / "s" / "runs").rglob("*") if p.is_file()}
+    first.send(signal.SIGCONT)
+    assert first.wait() == 0, first.told
+    assert "0 runs stored, 1 already there, 0 left for later, 0 failed" in first.told
     assert {p: p.read_bytes() for p in (tmp_path / "s" / "runs").rglob("*") if p.is_file()} == stored
     assert list((tmp_path / "s" / "partial").iterdir()) == []
     assert len(Store(tmp_path / "s").ids()) == 1

@@ -112,6 +112,13 @@ def test_a_pack_that_finds_no_memory_beside_others_comes_later_with_one_worker_l
     assert found == dict.fromkeys(range(5), "stored")
 
 
+def test_a_pack_that_finds_no_memory_alone_has_failed():
+    full = lambda pack, *, progress: [RunReport(spec, "failed", why=NO_ROOM) for spec in pack.specs]
+    with Pool(2, full) as pool:
+        found = {report.spec.seed: report.why for report in pool.compute(packs(3), lambda *_: None)}
+    assert found == dict.fromkeys(range(3), NO_ROOM)
+
+
 class Process:
     """A process that ends when it is killed, and otherwise as it is told; remembers what was asked of it."""
 

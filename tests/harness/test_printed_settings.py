@@ -1,4 +1,4 @@
-"""The table of printed settings: what the loader refuses, and what a claim's own entry changes."""
+"""The table of printed settings as it is read: fields, inheritance, what a claim is held against, what is refused."""
 
 from __future__ import annotations
 
@@ -7,22 +7,33 @@ import pytest
 from suite.papers.catalogue import paper
 from suite.papers.described import describe
 from suite.papers.grades import departures, told_of
-from suite.papers.printed_settings import SettingsError, load, settings
+from suite.papers.printed_settings import Printed, SettingsError, load, settings
 
-GROUP = """
-[groups.one]
+IDS = frozenset({"toy/fig1/gain", "toy/fig1/loss", "toy/fig2/rate"})
+WHOLE = """
 data = { is = "mnist", where = "2" }
 preparation = "not printed"
-network = { is = "caffe_lenet", where = "2" }
-batch = "not printed"
-rate = "not printed"
+network = { is = ["lenet", "vgg"], where = "3" }
+batch = { range = [1, 128], where = "4", total = true }
+rate = { is = 0.1, times = "1 / n", where = "5" }
 momentum = "not printed"
 decay = "not printed"
-drops = "not printed"
+drops = { is = [[50, 0.5], [80, 0.25]], where = "6" }
 seeds = "not printed"
-sample = "not printed"
-epochs = "not printed"
+sample = { share = 0.2, where = "7" }
+epochs = { is = 100, where = "8" }
 """
+
+
+def table(tmp_path, text, ids=IDS):
+    path = tmp_path / "toy.toml"
+    path.write_text(text)
+    return load(path, ids)
+
+
+GROUP = "[groups.one]\ndata = { is = 'mnist', where = '2' }\nnetwork = { is = 'caffe_lenet', where = '2' }\n"
+SILENT = ("preparation", "batch", "rate", "momentum", "decay", "drops", "seeds", "sample", "epochs")
+GROUP += "".join(f"{field} = 'not printed'\n" for field in SILENT)
 
 
 @pytest.mark.parametrize(
@@ -49,25 +60,21 @@ epochs = "not printed"
     ],
 )
 def test_a_table_that_cannot_be_used_is_refused_by_name(tmp_path, text, wrong):
-    path = tmp_path / "toy.toml"
-    path.write_text(text)
     with pytest.raises(SettingsError) as refused:
-        load(path, frozenset({"toy/fig1/gain"}))
+        table(tmp_path, text, frozenset({"toy/fig1/gain"}))
     assert wrong in str(refused.value)
     assert "toy.toml" in str(refused.value)
 
 
 def test_a_claim_s_own_entry_stands_over_its_artifact_s(tmp_path):
-    path = tmp_path / "toy.toml"
     own = "[artifacts.fig1]\nfrom = ['one']\n"
     own += "[artifacts.fig1.gain]\nepochs = { is = 3, where = '5' }\nspeaks_of = 'three'\n"
-    path.write_text("hardware = { is = ['K80'], where = '4' }\n" + GROUP + own)
-    table = load(path, frozenset({"toy/fig1/gain", "toy/fig1/loss"}))
-    (gain,), (loss,) = (table.basis(f"toy/fig1/{name}").experiments for name in ("gain", "loss"))
+    made = table(tmp_path, "hardware = { is = ['K80'], where = '4' }\n" + GROUP + own)
+    (gain,), (loss,) = (made.basis(f"toy/fig1/{name}").experiments for name in ("gain", "loss"))
     assert gain["epochs"].values == (3,)
     assert loss["epochs"] is None
-    assert table.basis("toy/fig1/gain").speaks_of == "three"
-    assert table.basis("toy/fig1/loss").machine.values == ("K80",)
+    assert made.basis("toy/fig1/gain").speaks_of == "three"
+    assert made.basis("toy/fig1/loss").machine.values == ("K80",)
 
 
 def test_a_script_of_the_authors_is_a_source_beside_the_text():
@@ -78,3 +85,53 @@ def test_a_script_of_the_authors_is_a_source_beside_the_text():
     found = [because for _, because in departures(describe(spec), lenet)]
     assert "batch 16 for 1 of the authors' script" in found
     assert "rate 0.01 for 0.001 of the authors' script" in found
+
+
+def test_a_field_holds_a_value_alternatives_a_range_a_share_or_nothing(tmp_path):
+    experiment = table(tmp_path, f"[groups.one]{WHOLE}").experiments["one"]
+    assert experiment["data"] == Printed("2", ("mnist",))
+    assert experiment["network"] == Printed("3", ("lenet", "vgg"))
+    assert experiment["batch"] == Printed("4", ends=(1, 128), total=True)
+    assert experiment["rate"] == Printed("5", (0.1,), times="1 / n")
+    assert experiment["drops"].values == ([[50, 0.5], [80, 0.25]],)  # a schedule is one value
+    assert experiment["sample"] == Printed("7", share=0.2)
+    assert (experiment["seeds"], experiment["until"], experiment["data"].total) == (None, None, False)
+
+
+def test_a_group_has_the_fields_of_what_it_is_like_but_for_its_own(tmp_path):
+    text = f"[groups.one]{WHOLE}[groups.two]\nlike = 'one'\nseeds = {{ is = 3, where = '9' }}\n"
+    text += "[groups.three]\nlike = 'two'\nepochs = 'not printed'\nupdates = { is = 7, where = '9' }\n"
+    one, two, three = table(tmp_path, text).experiments.values()
+    assert {**two.fields, "seeds": None} == one.fields
+    assert (two["seeds"].values, three["seeds"].values, three["epochs"], three["updates"].values) == (
+        (3,),
+        (3,),
+        None,
+        (7,),
+    )
+    assert three["data"] == one["data"]
+
+
+def test_a_claim_is_held_against_its_artifact_s_experiments_unless_it_names_its_own(tmp_path):
+    text = f"[groups.one]{WHOLE}[groups.two]\nlike = 'one'\n"
+    text += "[artifacts.fig1]\nfrom = ['one', 'two']\nevery = true\n[artifacts.fig1.gain]\nfrom = ['two']\n"
+    made = table(tmp_path, text)
+    gain, loss = made.basis("toy/fig1/gain"), made.basis("toy/fig1/loss")
+    assert ([e.name for e in gain.experiments], gain.named) == (["two"], True)
+    assert ([e.name for e in loss.experiments], loss.named) == (["one", "two"], False)
+    assert (gain.every, loss.every, loss.speaks_of, loss.machine) == (True, True, "", None)
+
+
+def test_an_artifact_that_names_no_experiment_is_held_against_all_that_train(tmp_path):
+    text = f"[groups.one]{WHOLE}[groups.card]\nnetwork = {{ is = 'vgg', where = '9' }}\n"
+    text += "[groups.half]\ndata = { is = 'mnist', where = '9' }\n"
+    text += "[artifacts.fig1.gain]\ndata = { is = 'cifar10', where = '9' }\n"
+    made = table(tmp_path, text)
+    general, changed = made.basis("toy/fig2/rate"), made.basis("toy/fig1/gain")
+    assert [e.name for e in general.experiments] == [e.name for e in changed.experiments] == ["one"]
+    assert (general.experiments[0]["data"].values, changed.experiments[0]["data"].values) == (
+        ("mnist",),
+        ("cifar10",),
+    )
+    assert (general.every, general.named, changed.named) == (False, False, False)
+    assert [made.experiments[name].trains for name in ("one", "card", "half")] == [True, False, True]

@@ -114,11 +114,6 @@ def test_one_run_that_is_let_go_of_is_taken_up_while_others_are_held(
     assert told.splitlines()[-1] == "3 runs stored, 0 already there, 0 left for later, 0 failed"
 
 
-def planned(**data: Sequence[str]) -> dict[str, Planned]:
-    """Runs by name, with the data sets that each needs."""
-    return {name: Planned(RunSpec("toy/draw", {"name": name}), 1.0, 1, tuple(data[name]), ()) for name in data}
-
-
 @pytest.mark.parametrize("text", ["soon", "", "-1", "-0.1", "inf", "nan"])
 def test_what_is_no_time_between_checkpoints_is_refused(text: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SGD_SUITE_CHECKPOINT_SECONDS", text)

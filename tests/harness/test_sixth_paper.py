@@ -166,13 +166,3 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
     with pytest.raises(PaperError, match="is not an empty folder; name another with --into"):
         new_package(NAME, tmp_path / "mine")
-
-
-def test_a_package_that_is_gone_is_named(tmp_path: Path) -> None:
-    about = tmp_path / "gone-1.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: gone\nVersion: 1\n")
-    (about / "entry_points.txt").write_text(f"[{catalogue.GROUP}]\ngone = gone_paper:PAPER\n")
-    line = "import sys; sys.argv = ['sgd-suite', 'list']; from suite.cli import main; main()"
-    with pytest.raises(AssertionError, match=r"the paper at gone_paper:PAPER .* install it anew"):
-        child(tmp_path, tmp_path, "-c", line)

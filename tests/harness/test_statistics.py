@@ -12,7 +12,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from suite.claims.intervals import at_least, log_interval, mean_interval, paired_difference, paired_ratio, wilson
+from suite.claims.intervals import (
+    at_least,
+    log_interval,
+    mean_interval,
+    paired_difference,
+    paired_ratio,
+    percent_saved,
+    wilson,
+)
 
 N = 2000
 ALLOWED = 5 * math.sqrt(0.95 * 0.05 * N)
@@ -63,6 +71,14 @@ def test_pairing_covers_and_is_narrower_where_seeds_share_their_noise():
     assert abs(sum(f.low <= 1.0 <= f.high for f in found) - 0.95 * N) < ALLOWED
     apart = [mean_interval(y).high - mean_interval(y).low for y in b.tolist()]
     assert max(f.high - f.low for f in found) < np.median(apart) / 5
+    less_sure = paired_difference([1.0, 2.0], [4.0, 7.0], 0.9)
+    assert (less_sure.mean, less_sure.n) == (4.0, 2)
+    assert less_sure.high - less_sure.low < paired_difference([1.0, 2.0], [4.0, 7.0]).high
+
+
+def test_what_a_logarithm_saves_in_per_cent():
+    assert percent_saved(0.0) == 0.0
+    assert [percent_saved(-math.log(2)), percent_saved(math.log(2))] == pytest.approx([-100, 50])
 
 
 def test_ratios_are_geometric():
@@ -79,6 +95,9 @@ def test_wilson_by_its_formula():
     found = wilson(3, 10)
     assert (found.mean, found.n) == (0.3, 10)
     assert (found.low, found.high) == pytest.approx((0.10779, 0.60322), abs=1e-5)
+    none, every = wilson(0, 10), wilson(10, 10)
+    assert (none.mean, none.low, every.high, wilson(1, 1).n) == (0.0, 0.0, 1.0, 1)
+    assert wilson(0, 10, 0.5).high < none.high
 
 
 @pytest.mark.parametrize(("successes", "trials"), [(1, 0), (-1, 3), (4, 3)])

@@ -51,8 +51,3 @@ WANTED = {"a": {"seconds": 100.0}, "b": {"seconds": 300.0}}
 )
 def test_the_time_left_is_the_work_left_at_the_pace_of_all_who_work(runs: dict[str, Any], left: float | None):
     assert seconds_left(WANTED, set(), runs, 1000.0) == (None if left is None else pytest.approx(left))
-
-
-def found(**more: Any) -> dict[str, Any]:
-    plain = {"store": "s", "counts": {"stored": 1, "queued": 2}, "runs": {}, "jobs": {}, "seconds_left": None}
-    return plain | more

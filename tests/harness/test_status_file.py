@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import time
 from pathlib import Path
 
 import pytest
@@ -30,27 +29,6 @@ ELSEWHERE = {"host": "elsewhere", "pid": -1}
 )
 def test_who_was_silent_for_a_minute_or_has_left_is_no_more_at_work(note: dict, silent: float, expected: bool):
     assert at_work({**note, "seen": 1000.0}, 1000.0 + silent) is expected
-
-
-def test_a_run_says_where_since_when_and_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delenv("SLURM_ARRAY_JOB_ID", raising=False)
-    monkeypatch.setenv("SLURM_JOB_ID", "12")
-    before = time.time()
-    assert note_in(tmp_path) is None
-    with present(tmp_path, lambda: 0.25):
-        note = note_in(tmp_path)
-    assert {name: note[name] for name in ("host", "pid", "job", "fraction")} == {
-        **HERE,
-        "job": "12",
-        "fraction": 0.25,
-    }
-    assert before <= note["since"] <= time.time()
-    assert at_work(note, note["seen"])
-    left = note_in(tmp_path)
-    assert left["left"] is True
-    assert left["seen"] == (tmp_path / "progress.json").stat().st_mtime
-    (tmp_path / "progress.json").write_text("[")
-    assert note_in(tmp_path) is None
 
 
 def test_a_folder_that_is_taken_away_is_no_failure(tmp_path: Path):

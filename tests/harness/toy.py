@@ -130,6 +130,11 @@ PAPER = Paper(
 )
 
 
+def resolve(name: str) -> Experiment:
+    """An experiment of this paper's, in worker processes too."""
+    return PAPER.experiments[name]
+
+
 def install() -> None:
     """Put this paper in the place of the five, in this process."""
     catalogue.paper.cache_clear()

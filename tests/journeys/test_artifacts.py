@@ -40,49 +40,44 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What ``check`` remembers from one test to the next."""
-    return tmp_path_factory.mktemp("cache")
+ONE_OF_EACH = list({claim.rpartition("/")[0]: claim for claim in CLAIMS}.values())
+WIDE = ["list", "check", "plan --profile paper", "--help"]  # of what is told to a terminal too
 
 
-def alone(*commands: list[str]) -> str:
-    """What commands print in a process of their own, which must have loaded neither torch nor matplotlib."""
+def alone(commands: list[str], terminal: list[str]) -> dict[str, str]:
+    """What commands print in a process of their own, which must have loaded neither torch nor matplotlib.
+
+    In one process, since the first ``check`` measures everything; what is told to a terminal stands under " to it".
+    """
     script = f"""
-import sys
-from suite.cli import main
-for words in {commands!r}:
-    sys.argv[1:] = words
-    try:
-        main()
-    except SystemExit as stop:
-        assert not stop.code, (words, stop.code)
+import json, sys, walk
+told = {{line: walk.call(*line.split()).fine().out for line in {commands!r}}}
+told |= {{f"{{line}} to it": walk.call(*line.split(), terminal=True).fine().out for line in {terminal!r}}}
 assert not {{"torch", "matplotlib"}} & set(sys.modules)
+print(json.dumps(told))
 """
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(Path(walk.__file__).parent)))}
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
     assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
-    return done.stdout
+    return json.loads(done.stdout)
 
 
-def test_every_claim_is_judged_and_listed_and_one_of_each_artifact_explained(here, cache, monkeypatch):
-    monkeypatch.setenv("SGD_SUITE_CACHE", str(cache))
-    one_of_each = {claim.rpartition("/")[0]: claim for claim in CLAIMS}.values()
-    told = alone(["check", "-v"], *(["explain", claim] for claim in one_of_each))
-    assert all(claim.rpartition("/")[2] in told for claim in CLAIMS)
-    assert all(claim in told for claim in one_of_each)
-    for command in (["list"], ["plan", "--profile", "paper"], ["check"]):
-        assert walk.call(*command).fine().out
-        document = json.loads(walk.call(*command, "--json").fine().out)
-        assert document
-    assert {row["id"] for row in document} == set(CLAIMS)
+def columns(shown: str) -> int:
+    """The widest line, without colours."""
+    return max(map(len, re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines()))
 
 
-@pytest.mark.parametrize("words", [["list"], ["check"], ["plan", "--profile", "paper"], ["doctor"], ["--help"]])
-def test_a_terminal_of_eighty_columns_holds_every_line(here, cache, monkeypatch, words):
-    monkeypatch.setenv("SGD_SUITE_CACHE", str(cache))
-    shown = re.sub(r"\x1b\[[0-9;]*m", "", walk.call(*words, terminal=True).fine().out)  # without colours
-    assert max(map(len, shown.splitlines())) <= 80
+def test_every_claim_is_judged_and_listed_and_one_of_each_artifact_explained(here):
+    """And a terminal of eighty columns holds every line."""
+    asked = [f"{line}{more}" for line in WIDE[:3] for more in ("", " --json")]
+    told = alone(["check -v", *(f"explain {claim}" for claim in ONE_OF_EACH), *asked], WIDE)
+    assert [claim for claim in CLAIMS if claim.rpartition("/")[2] not in told["check -v"]] == []
+    assert all(claim in told[f"explain {claim}"] for claim in ONE_OF_EACH)
+    assert all(told[line] for line in asked)
+    assert all(json.loads(told[line]) for line in asked if line.endswith("--json"))
+    assert {row["id"] for row in json.loads(told["check --json"])} == set(CLAIMS)
+    assert max(columns(told[f"{line} to it"]) for line in WIDE) <= 80
+    assert columns(walk.call("doctor", terminal=True).fine().out) <= 80
 
 
 def test_a_report_is_written_once(here):

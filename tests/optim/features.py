@@ -30,7 +30,7 @@ from suite.optim import (
     save_file,
 )
 
-STEPS = 16  # batches a process trains on for a feature
+STEPS = 12  # batches a process trains on for a feature
 
 
 class Optimiser(NamedTuple):

@@ -148,7 +148,18 @@ def rolled_back(group: Group, stepped: bool, written: bool, options: dict[str, A
     return module.weight.tolist()[0]
 
 
-def differ(group: Group, what: str) -> None:
+def differ(group: Group, whats: list[str]) -> list[str]:
+    """How each of these is refused."""
+    said = []
+    for what in whats:
+        try:
+            bring(group, what)
+        except ValueError as error:
+            said.append(str(error))
+    return said
+
+
+def bring(group: Group, what: str) -> None:
     """Bring something else to process 1 than to process 0."""
     odd = group.rank == 1
     if what == "data":
@@ -279,6 +290,10 @@ def example(group: Group, path: str, arguments: list[str], folder: str) -> str:
     with contextlib.redirect_stdout(io.StringIO()) as said:
         runpy.run_path(path, run_name="__main__")
     return said.getvalue()
+
+
+def all_unequal(group: Group, names: list[str]) -> dict[str, Any]:
+    return {name: unequal(group, name) for name in names}
 
 
 def unequal(group: Group, name: str) -> dict[str, Any]:

@@ -89,12 +89,23 @@ def test_a_gradient_in_another_layout_is_gathered():
     assert torch.equal(*ends)
 
 
+OF_THREE = (
+    "SMA, tau 3",
+    "SMA, 2 devices of 2",
+    "DiLoCo",
+    "ISGD",
+    "DelayedSGD, layer-wise in buckets",
+    "DelayedSGD, delay 3",
+)
+
+
 @pytest.mark.processes
 @pytest.mark.parametrize(("workers", "dtype"), [(2, "float32"), (3, "float64")])
 def test_processes_equal_the_reference(workers: int, dtype: str):
     """Two to the bit; more sums than two differ in order, to a few units or to 1e-12 in float64."""
-    said = spawn(bodies.equal_to_reference, workers, list(METHODS), dtype, timeout=120)
-    for name, method in METHODS.items():
+    methods = METHODS if workers == 2 else {name: METHODS[name] for name in OF_THREE}
+    said = spawn(bodies.equal_to_reference, workers, list(methods), dtype, timeout=120)
+    for name, method in methods.items():
         learners = workers * method.learners
         reference = Reference(over(method, workers), getattr(torch, dtype), learners).train()
         for worker in said:

@@ -51,16 +51,12 @@ def test_processes_that_come_apart_are_told_who_waits_for_what(tmp_path: Path, w
             assert seconds < 16 or what == "stall"
 
 
-@pytest.mark.parametrize("name", ["SMA", "two learners", "AdamW", "EASGD", "DelayedSGD", "delay 1"])
-def test_a_process_without_batches_goes_on_exchanging(name: str):
-    first, second = spawn(bodies.unequal, 2, name, timeout=30)
-    assert first == second
-    assert first["t"] == (4 if name == "two learners" else 8)
-
-
-def test_zeros_of_the_process_without_batches_count_as_in_torch():
-    """The synchronous mean: alone, with half the gradient where the other has none."""
-    first, _ = spawn(bodies.unequal, 2, "DelayedSGD", timeout=30)
+def test_a_process_without_batches_goes_on_exchanging_zeros_that_count_as_in_torch():
+    """The synchronous mean is torch's alone, with half the gradient where the other process has none."""
+    names = ["SMA", "two learners", "AdamW", "EASGD", "DelayedSGD", "delay 1"]
+    found, other = spawn(bodies.all_unequal, 2, names, timeout=30)
+    assert found == other
+    assert {name: each["t"] for name, each in found.items()} == {**dict.fromkeys(names, 8), "two learners": 4}
     module = network(torch.float64)
     opt = torch.optim.SGD(module.parameters(), lr=RATE, momentum=MOMENTUM)
     inputs, targets = examples(torch.float64)
@@ -70,7 +66,9 @@ def test_zeros_of_the_process_without_batches_count_as_in_torch():
         (loss if t < 3 or t == 7 else loss / 2).backward()
         opt.step()
     wanted = nn.utils.parameters_to_vector(module.parameters())
-    assert torch.allclose(torch.tensor(first["model"], dtype=torch.float64), wanted, rtol=1e-12, atol=1e-14)
+    assert torch.allclose(
+        torch.tensor(found["DelayedSGD"]["model"], dtype=torch.float64), wanted, rtol=1e-12, atol=1e-14
+    )
 
 
 @pytest.mark.parametrize(

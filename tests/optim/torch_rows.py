@@ -60,7 +60,7 @@ def right_direction(make: Make, tensor_lr: bool = False, transposed: bool = Fals
     if transposed:
         module[0].weight = nn.Parameter(torch.randn(3, 4).t() / 2)
     opt = make(module, lr=torch.tensor(0.02) if tensor_lr else 0.02)
-    losses = fit(opt, module, 60)
+    losses = fit(opt, module, 30)
     assert sum(losses[-5:]) < sum(losses[:5])
 
 
@@ -69,7 +69,7 @@ def groups_in_the_right_direction(make: Make, **second: float) -> None:
     groups = [{"params": module[0].parameters()}, {"params": module[2].parameters(), **second}]
     opt = make(module, groups, lr=0.02)
     begun, still = values(module[2]), second.get("lr") == 0.0
-    losses = fit(opt, module, 60, S.StepLR(opt, 40))
+    losses = fit(opt, module, 30, S.StepLR(opt, 20))
     assert sum(losses[-5:]) < sum(losses[:5])
     assert not still or torch.equal(values(module[2]), begun) or isinstance(opt, ISGD)
 

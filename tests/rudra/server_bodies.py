@@ -81,18 +81,6 @@ def plain(served: Served | int) -> Any:
     }
 
 
-def serve(group: Group, n: int, updates: int, uneven: float = 0.0) -> Any:
-    """A whole job. With ``uneven`` learner 0 sleeps that many seconds before each gradient."""
-
-    def computed(x: Tensor, learner: int, number: int) -> tuple[float, Tensor]:
-        time.sleep(uneven if learner == 0 else 0)
-        return gradient(x, learner, number)
-
-    return plain(
-        train(group, n, start(), computed, optimizer=CaffeSGD(MOMENTUM), rate=lambda t: RATE, updates=updates)
-    )
-
-
 def serve_and_lose(group: Group, n: int, updates: int, how: str, report: str) -> None:
     """Learner 1 is lost with its fourth gradient; the others write what they return to ``report`` and their rank.
 

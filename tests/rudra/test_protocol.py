@@ -73,7 +73,7 @@ def test_lambda_softsync_is_async_event_for_event(jitter: float) -> None:
 @pytest.mark.parametrize(("learners", "n"), [(30, 1), (30, 2), (30, 4), (30, 30), (2, 1), (18, 18), (60, 7)])
 def test_mean_staleness_is_lambda_minus_one_over_c(learners: int, n: int) -> None:
     each = learners // n
-    timed = iter(played(learners, n, 40_000 // each))
+    timed = iter(played(learners, n, 20_000 // each))
     Staleness().add(islice(timed, 20 * n + 20))
     steady = Staleness().add(timed)
     # each learner's reads telescope: only the ends of the stretch can move the mean, by less than n / its length
@@ -125,7 +125,7 @@ def test_every_gradient_is_applied_exactly_once(architecture: str, n: int) -> No
             system(architecture, 20, n)
         return
     made = system(architecture, 20, n)
-    turns = [turn for _, turn in islice(iter(made), 6_000 // made.server.collect)]
+    turns = [turn for _, turn in islice(iter(made), 3_000 // made.server.collect)]
     conserved(turns, 20)
     assert all(len(turn.entries) >= made.server.collect for turn in turns)
     applied = sum(len(turn.entries) for turn in turns)
