@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from suite.lazy import Axes, Figure, np, pd, sns
+from suite.lazy import Axes, Figure, np, pd
 from suite.papers.artifact import Artifact
 from suite.report import speed
 from suite.report.drawing import Drawing, filled, stamped
-from suite.report.style import INK
+from suite.report.style import INK, MARKERS
 
 KINDS = (("ours", "o", "ours"), ("plain", "s", "plain loop, fastest form"), ("compiled", "^", "plain loop, compiled"))
 AXES = (  # of growth, what it counts
@@ -127,14 +127,16 @@ def updates_by_batch(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _draw_against_batch(table: list[dict[str, Any]], figure: Figure) -> None:
     axes = figure.add_subplot()
     frame = pd.DataFrame(table)
-    looks: dict[str, Any] = {"hue": WHO, "style": WHO, "markers": True, "estimator": "median"}
-    sns.lineplot(frame, x="M", y="ms", **looks, errorbar=("pi", 50), ax=axes)
+    for marker, (who, rounds) in zip(MARKERS, frame.groupby(WHO, sort=False), strict=False):
+        low, middle, high = (rounds.groupby("M")["ms"].quantile(share) for share in (0.25, 0.5, 0.75))
+        (line,) = axes.plot(middle, marker=marker, label=str(who))
+        axes.fill_between(middle.index, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
     axes.set(xscale="log", yscale="log")
     batches = sorted(frame["M"].unique())
     axes.set_xticks(batches, [f"{batch:g}" for batch in batches], minor=False)
     axes.set_xticks([], minor=True)
     axes.set(xlabel="examples of the batch, M", ylabel="milliseconds of an update")
-    axes.legend(title=None)
+    axes.legend()
 
 
 def growth(document: Mapping[str, Any]) -> Drawing | None:
