@@ -208,7 +208,7 @@ def data_list(*, data: DataOption = None, as_json: Json = False) -> None:
     if as_json:
         emit(rows)
     else:
-        show(f"{row['name']:<16} {'here' if row['here'] else 'missing':<8} {row['where']}" for row in rows)
+        show(f"{row['name']:<20} {'here' if row['here'] else 'missing':<8} {row['where']}" for row in rows)
 
 
 @data_app.command("fetch")
@@ -235,7 +235,7 @@ def data_verify(names: DatasetNames = None, *, data: DataOption = None) -> None:
     reports = [verify(each, data) for each in names or [n for n in DATASETS if available(n, data)[0]]]
     for found in reports:
         for part in found.checks:
-            print(f"{found.name:<16} {'ok' if part.passed else 'WRONG':<6} {part.name}: {part.detail}")
+            print(f"{found.name:<20} {'ok' if part.passed else 'WRONG':<6} {part.name}: {part.detail}")
     raise typer.Exit(0 if all(found.passed for found in reports) else 1)
 
 

@@ -110,7 +110,8 @@ def plan(
         lacking = planning.missing_data(planned, data)
         here = [p for p in planned if not lacking.keys() & set(p.data)]
         on = device if device != Device.auto else pick_device(device)  # a plan for a card that is not here
-        show(forecast(ranked(selection, here, profile, on, {*yours, *shipped}), budget, workers))
+        left_out = [f"left out, missing: {why}" for why in lacking.values()]
+        show([*left_out, *forecast(ranked(selection, here, profile, on, {*yours, *shipped}), budget, workers)])
         if calibration is None:
             show(
                 ["by seconds of one core of the reference CPU; --calibrate, on the machine itself, measures its own"]

@@ -62,7 +62,7 @@ def lines(facts: Mapping[str, Any]) -> list[str]:
         f"revision {facts['revision'][:12]}{' with changes' if facts['dirty'] else ''}",
     ]
     for name, state in facts["data"].items():
-        text.append(f"data {name:<16} {'here' if state['here'] else 'missing':<8} {state['where']}")
+        text.append(f"data {name:<20} {'here' if state['here'] else 'missing':<8} {state['where']}")
     for profile, state in facts["profiles"].items():
         why = "" if state["can_run"] else f": needs {', '.join(state['missing'])}"
         text.append(f"profile {profile:<8} {'can run' if state['can_run'] else 'cannot run'}{why}")
