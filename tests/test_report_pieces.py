@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import math
+
 import pandas as pd
 import pytest
 from estimates import interval
 from fake_paper import claim, registered, verdict
+from matplotlib.figure import Figure
 
 from suite.claims.estimate import exact
+from suite.report.curves import curves
 from suite.report.data import values
 from suite.report.verdict_details import departure_ledgers, reasons
 from suite.runs.environment import ROOT
@@ -65,3 +70,18 @@ def test_the_reference_implementations_declare_departures():
     declared = {ledger.file: ledger for ledger in departure_ledgers(ROOT / "reference_impls")}
     assert any("queue" in item for _, items in declared["isgd.py"].parts for item in items)
     assert all(items for ledger in declared.values() for _, items in ledger.parts)
+
+
+def test_the_points_of_curves_are_told_in_plain_words_and_numbers():
+    figure = Figure()
+    axes = figure.add_subplot(xscale="log", xlabel="mini-batch $\\mu$", ylabel="$N - N_\\infty$\n(updates)")
+    axes.plot([1, 10, 100], [0, 20_500.0, math.nan], color=[0.0, 0.5, 1.0])
+    axes.plot([1, 10], [0, 1], visible=False)
+    axes.axvline(10)
+    axes.set_xticks([1, 10])
+    axes.set_yticks([0], ["none\nat all"])
+    axes.legend(axes.lines[:1], ["$\\lambda$ = 4"])
+    figure.draw_without_rendering()
+    ((*words, (first, last)),) = json.loads(curves(figure))
+    assert words == ["λ = 4", "mini-batch μ", "N - N_∞ (updates)"]
+    assert (first[2:], last[2:]) == (["1", "none at all"], ["10", "20,500"])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from typing import Any
 
 from suite.lazy import Axes, Figure, np
 from suite.report.data import series_label
+from suite.report.numerals import number
 
 Look = tuple[Any, ...]  # colour, line and marker
 MOST = 120  # points of a curve: more lie too near to each other to be pointed at
@@ -19,14 +22,14 @@ def curves(figure: Figure) -> str:
     """
     found = [
         [
-            series_label(line) or legend_of(figure, axes).get(look(line), ""),
-            axes.get_xlabel(),
-            axes.get_ylabel(),
+            plain(series_label(line) or legend_of(figure, axes).get(look(line), "")),
+            plain(axes.get_xlabel()),
+            plain(axes.get_ylabel()),
             points(figure, axes, np.asarray(line.get_xydata())),
         ]
         for axes in figure.axes
         for line in axes.lines
-        if line.get_transform() == axes.transData  # no line across the whole panel
+        if line.get_visible() and line.get_transform() == axes.transData  # no line across the whole panel
     ]
     return json.dumps([curve for curve in found if curve[-1]], ensure_ascii=False, separators=(",", ":"))
 
@@ -39,17 +42,27 @@ def points(figure: Figure, axes: Axes, values: np.ndarray) -> list[list[Any]]:
     names = [tick_names(axis) for axis in (axes.xaxis, axes.yaxis)]
     found = []
     for i in kept[:: max(1, -(-len(kept) // MOST))]:
-        x, y = (name.get(value, f"{value:.4g}") for name, value in zip(names, values[i].tolist(), strict=True))
+        pair = zip(names, values[i].tolist(), strict=True)
+        x, y = (named.get(value, number(value, digits=4)) for named, value in pair)
         found.append([round(1e4 * places[i, 0]), round(1e4 * (1 - places[i, 1])), x, y])
     return found
 
 
 def tick_names(axis: Any) -> dict[float, str]:
-    """What an axis says at ticks that were set by hand, by their place."""
-    from matplotlib.ticker import FixedLocator
+    """What an axis says at ticks that were named by hand, by their place."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter
 
-    places = axis.get_ticklocs() if isinstance(axis.get_major_locator(), FixedLocator) else []
-    return dict(zip(places, axis.get_major_formatter().format_ticks(places), strict=True))
+    locator, formatter = axis.get_major_locator(), axis.get_major_formatter()
+    if not isinstance(locator, FixedLocator) or not isinstance(formatter, FuncFormatter):
+        return {}  # another formatter may set a factor apart, or write a power in TeX
+    places = axis.get_ticklocs()
+    return dict(zip(places, map(plain, formatter.format_ticks(places)), strict=True))
+
+
+def plain(label: str) -> str:
+    """A label in one line, with TeX's Greek letters as characters and without its dollars."""
+    letters = re.sub(r"\\([a-z]+)", r"&\1;", label.replace(r"\infty", "∞"))
+    return " ".join(html.unescape(letters).replace("$", "").split())
 
 
 def legend_of(figure: Figure, axes: Axes) -> dict[Look, str]:
@@ -64,4 +77,6 @@ def legend_of(figure: Figure, axes: Axes) -> dict[Look, str]:
 
 
 def look(line: Any) -> Look:
-    return line.get_color(), line.get_linestyle(), line.get_marker()
+    from matplotlib.colors import to_rgba
+
+    return to_rgba(line.get_color()), line.get_linestyle(), line.get_marker()

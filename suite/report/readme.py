@@ -312,7 +312,7 @@ def _by_paper(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
 
 
 def telling(found: Iterable[Verdict], most: int = PER_PAPER) -> list[Verdict]:
-    """A paper's decided empirical results worth a sentence: first what failed and taught something, then by weight."""
+    """A paper's decided empirical results worth a sentence: first failures that taught something, then by weight."""
     decided = [v for v in found if v.rests_on in EMPIRICAL and v.verdict in DECIDED]
     return sorted(decided, key=lambda v: (not v.claim.finding, *_most_telling(v)))[:most]
 
