@@ -175,11 +175,7 @@ def fig2() -> Panel:
 def fake_paper() -> Paper:
     """A new paper object named ``fake``."""
     return Paper(
-        "fake",
-        "A paper that does not exist",
-        "A. Nonymous and N. Obody, 2016",
-        (fig1(), table1(), fig2()),
-        {},
+        "fake", "A paper that does not exist", "A. Nonymous and N. Obody, 2016", (fig1(), table1(), fig2()), {}
     )
 
 

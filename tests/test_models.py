@@ -96,12 +96,7 @@ def test_flops_agree_with_torchs_counter(name: str) -> None:
 
 def test_crossbow_operator_counts() -> None:
     got = {name: sizes.count(construct(name), data_transform=name in sizes.AUGMENTED) for name in NETWORKS}
-    assert got == {
-        "crossbow_lenet": 24,
-        "crossbow_resnet32": 267,
-        "crossbow_vgg16": 121,
-        "crossbow_resnet50": 384,
-    }
+    assert got == {"crossbow_lenet": 24, "crossbow_resnet32": 267, "crossbow_vgg16": 121, "crossbow_resnet50": 384}
 
 
 def test_caffe_multipliers() -> None:
@@ -119,10 +114,7 @@ def test_caffe_multipliers() -> None:
         "ip1.weight": 1.0,
         "ip1.bias": 2.0,
     }
-    assert {key: m for key, m in full.decay_multipliers.items() if m != 1.0} == {
-        "ip1.weight": 250.0,
-        "ip1.bias": 0.0,
-    }
+    assert {key: m for key, m in full.decay_multipliers.items() if m != 1.0} == {"ip1.weight": 250.0, "ip1.bias": 0.0}
     for key, multiplier in alexnet.decay_multipliers.items():
         assert multiplier == (0.0 if key.endswith("bias") else 1.0)
         assert alexnet.lr_multipliers[key] == (2.0 if key.endswith("bias") else 1.0)
@@ -234,11 +226,7 @@ def test_googlenet_has_auxiliary_heads_in_training_only() -> None:
     [
         ("lenet5", {}, "no network is called 'lenet5'; there are caffe_lenet, "),
         ("resnet20", {"depth": 20}, "resnet20 cannot be built: .*'depth'; its options are classes"),
-        (
-            "caffe_alexnet",
-            {"input_size": 8},
-            r"an input of \(3, 8, 8\) leaves layer .*give a larger input_size",
-        ),
+        ("caffe_alexnet", {"input_size": 8}, r"an input of \(3, 8, 8\) leaves layer .*give a larger input_size"),
         ("caffe_googlenet", {"input_size": 32}, "auxiliary pool .*give a larger input_size"),
         ("linear", {"classes": 0}, "classes=0 must be at least 1"),
     ],

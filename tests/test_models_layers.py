@@ -33,15 +33,7 @@ from suite.models.layers import (
 GEOMETRIES = [
     (size, kernel, stride, padding)
     for size in (4, 5, 7, 8, 13, 14)
-    for kernel, stride, padding in [
-        (2, 2, 0),
-        (3, 2, 0),
-        (3, 1, 1),
-        (3, 2, 1),
-        (5, 3, 0),
-        (3, 3, 1),
-        (2, 2, 1),
-    ]
+    for kernel, stride, padding in [(2, 2, 0), (3, 2, 0), (3, 1, 1), (3, 2, 1), (5, 3, 0), (3, 3, 1), (2, 2, 1)]
     if size >= kernel
 ]
 

@@ -90,12 +90,7 @@ def test_our_machines_install_hashed_files_of_the_same_versions():
 
 def test_nothing_in_a_night_s_files_speaks_to_github(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
     """Neither as a command of the log, nor as a mention, a link or a picture of the issue."""
-    odd = {
-        "id": "rudra/x",
-        "verdict": "not reproduced",
-        "why": "@all ![p](http://x) `a`\r\n::x::%0A",
-        "red": True,
-    }
+    odd = {"id": "rudra/x", "verdict": "not reproduced", "why": "@all ![p](http://x) `a`\r\n::x::%0A", "red": True}
     assert "\n" not in summary.annotation(odd["id"], odd["why"])
     assert "%0D%0A::x::%250A" in summary.annotation(odd["id"], odd["why"])
     (tmp_path / "report").mkdir()

@@ -45,8 +45,7 @@ CASES = {
     "matex-delayed": Case(DelayedSGD(HEAVY, TWO, 2)),
     "matex-delayed-read": Case(DelayedSGD(HEAVY, TWO, 2, solver="read")),
     "matex-layer-wise": Case(
-        DelayedSGD(HEAVY, TWO, 1, "completed", segmented=True),
-        buckets=(slice(0, 2), slice(2, 6)),
+        DelayedSGD(HEAVY, TWO, 1, "completed", segmented=True), buckets=(slice(0, 2), slice(2, 6))
     ),
     "crossbow": Case(SMA(HEAVY, THREE)),
     "crossbow-every-third": Case(SMA(HEAVY, THREE, alpha=0.2, tau=3)),

@@ -257,10 +257,7 @@ def test_the_small_noise_form_by_hand():
 
 @pytest.mark.parametrize(
     ("constants", "rate", "variance"),
-    [
-        ((1.0, 1.0, 2.0, 3.0), 0.5 / 4, 4 * 3),
-        ((0.5, 3.0, 3.0, 2.0), 0.5 * 0.25 / 9, 1.5 * 9 * 2 / 0.5),
-    ],
+    [((1.0, 1.0, 2.0, 3.0), 0.5 / 4, 4 * 3), ((0.5, 3.0, 3.0, 2.0), 0.5 * 0.25 / 9, 1.5 * 9 * 2 / 0.5)],
 )
 def test_constants_of_the_bound_by_hand(constants, rate, variance):
     """lambda = eta (1 - eta L / 2) / R^2 and sigma^2 = eta L R^2 phi^2 / (2 - eta L)."""

@@ -154,13 +154,7 @@ def test_largest_stable_rate(delay, fraction, stable):
     """x_{t+1} = x_t - a x_{t-d} has all its roots in the unit circle iff a < 2 sin(pi / (2 (2 d + 1)))."""
     unit = Quadratic(torch.zeros(96, 1, dtype=torch.float64), torch.ones(1, dtype=torch.float64))
     rate = torch.tensor(fraction * 2 * sin(pi / (2 * (2 * delay + 1))), dtype=torch.float64)
-    state = drive(
-        agd(1, CaffeSGD(), delay=delay),
-        600,
-        x0=torch.ones(1, dtype=torch.float64),
-        lr=rate,
-        problem=unit,
-    )
+    state = drive(agd(1, CaffeSGD(), delay=delay), 600, x0=torch.ones(1, dtype=torch.float64), lr=rate, problem=unit)
     assert (abs(state.x.item()) < 1) == stable
 
 

@@ -245,11 +245,7 @@ OTHERS = {
     *(f"fig9{part}/target" for part in "abc"),
     *("fig10d/m1-1gpu", "fig10d/best-1gpu", "fig16/tau1-best", "fig3/rises", "fig3/threshold", "fig12a/throughput"),
     *("fig12a/intro-1p8", "fig12b/epochs-m1", "fig12b/epochs-m4", "fig14a/saturation", "fig14c/saturation"),
-    *(
-        "fig14a/auto-tuner-picks-best",
-        "alg2/milliseconds",
-        "alg2/few-first",
-    ),
+    *("fig14a/auto-tuner-picks-best", "alg2/milliseconds", "alg2/few-first"),
     *(
         "alg1/average-better",
         "alg-memory/half",

@@ -20,12 +20,7 @@ from suite.training.problem import Classification
 
 
 def problem(
-    name: str,
-    *,
-    examples: int = 12,
-    dtype: torch.dtype = torch.float64,
-    channels_last: bool = True,
-    **options: Any,
+    name: str, *, examples: int = 12, dtype: torch.dtype = torch.float64, channels_last: bool = True, **options: Any
 ) -> Classification:
     """A network on random pictures."""
     network = build(name, **options)

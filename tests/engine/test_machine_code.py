@@ -44,11 +44,7 @@ def flipped(data: bytes, at: int) -> bytes:
     return data[:at] + bytes([data[at] ^ 8]) + data[at + 1 :]
 
 
-DAMAGES = {
-    "half": CODE[: len(CODE) // 2],
-    "one bit": flipped(CODE, 5000),
-    "empty": b"",
-}
+DAMAGES = {"half": CODE[: len(CODE) // 2], "one bit": flipped(CODE, 5000), "empty": b""}
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)

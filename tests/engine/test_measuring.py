@@ -56,11 +56,7 @@ ONE_BY_ONE = {
         ({}, 1, set()),
         ({"workers": 2}, 1, set()),  # whose gradients are one sum
         ({}, 2, {"vectorised, channels-last, 2 runs", "vectorised, 2 runs"}),
-        (
-            {"workers": 2, "algorithm": {"name": "crossbow"}},
-            1,
-            {"vectorised, channels-last", "vectorised"},
-        ),
+        ({"workers": 2, "algorithm": {"name": "crossbow"}}, 1, {"vectorised, channels-last", "vectorised"}),
         (
             {"workers": 2, "algorithm": {"name": "crossbow"}},
             2,

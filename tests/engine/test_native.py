@@ -196,10 +196,7 @@ def test_without_a_compiler_everything_else_goes_on(tmp_path, monkeypatch):
     named = digits(0, path="native", updates=2)
     assert [report.state for report in compute(tmp_path, named)] == ["stored"]
     execution = stored(tmp_path, named).environment["execution"]
-    assert (execution["path"], execution["reason"]) == (
-        "looped",
-        "no native gradient: there is no C++ compiler here",
-    )
+    assert (execution["path"], execution["reason"]) == ("looped", "no native gradient: there is no C++ compiler here")
 
 
 @pytest.mark.usefixtures("fresh")

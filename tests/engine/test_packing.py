@@ -162,10 +162,7 @@ def test_what_is_packed_with_what():
 def test_dropout_and_slots_outside_the_width_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"slots \[\] must lie in 0..1"):
         Lockstep({}, 2)
-    reports = compute(
-        tmp_path,
-        *(digits(seed, model={"name": "crossbow_lenet"}, **TOGETHER) for seed in range(2)),
-    )
+    reports = compute(tmp_path, *(digits(seed, model={"name": "crossbow_lenet"}, **TOGETHER) for seed in range(2)))
     assert states(reports) == ["failed", "failed"]
     assert "dropout cannot be packed" in reports[0].why
 

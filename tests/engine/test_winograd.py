@@ -30,12 +30,7 @@ WITH_LAYERS = (*FLAGS, f"-I{native.FILE.parent}")
 EXACT = 1e-5  # largest error against float64, as a share of the norm
 
 # Height and width, channels in and out, kernel, padding: those of the networks, and tiles that the output cuts.
-SHAPES = [
-    (16, 16, 32, 32, 5, 2),
-    (2, 2, 256, 128, 3, 1),
-    (13, 10, 16, 48, 5, 0),
-    (7, 9, 48, 16, 3, 1),
-]
+SHAPES = [(16, 16, 32, 32, 5, 2), (2, 2, 256, 128, 3, 1), (13, 10, 16, 48, 5, 0), (7, 9, 48, 16, 3, 1)]
 SOURCES = tuple(native.SOURCE.headers)
 
 

@@ -51,14 +51,6 @@ def test_how_two_versions_relate(other: Run, timed: bool, expected: str):
     assert relation(other, run(), timed=timed) == expected
 
 
-def test_the_spread_over_seeds_judges_another_execution():
-    """Ten seeds around 1 with deviation 0.1: 1.2 is one of them, 3 is not, and two seeds say nothing."""
-    seeds = [run(1 + 0.1 * (-1) ** i, seed=i) for i in range(10)]
-    assert implausible(run(1.2), seeds, 0.01) == ""
-    assert implausible(run(3.0), seeds, 0.01).startswith("value is 3, where 10 seeds lead to expect 1 +-")
-    assert implausible(run(3.0), seeds[:2], 0.01) is None
-
-
 def test_a_survey_names_what_is_contested_and_what_cannot_be_judged():
     held = {r.id: [r, run(2.0)] for r in [run()]}
     assert list(survey(held, lambda name: False).contested) == [run().id]
@@ -93,6 +85,7 @@ def test_the_interval_of_a_further_run_is_student_s(seeds: int, alarm: float, nu
     assert [at(0.999 * reach), at(-0.999 * reach)] == ["", ""]
     assert at(1.001 * reach).startswith("n0 is")
     assert at(-1.001 * reach).startswith("n0 is")
+    assert implausible(said(n0=3.0), others[:2], alarm) is None, "two seeds say nothing"
 
 
 def test_seeds_that_agree_forgive_a_millionth_of_their_size_times_student_s_t():

@@ -84,16 +84,16 @@ def test_a_script_says_what_was_asked_and_quotes_the_rest(tmp_path: Path):
     assert subprocess.run(["bash", "-n"], input=text, text=True).returncode == 0
 
 
-@pytest.mark.parametrize("option", [{"evil": "a\nb"}, {"Not an option": 1}, {"a": ["list"]}])
-def test_options_that_are_none_are_refused(tmp_path: Path, option: dict):
-    with pytest.raises(EngineError, match="is no option of sbatch"):
-        Slurm().script(Job("n", [["x"]], tmp_path, options=option))
-
-
-@pytest.mark.parametrize("setup", [3, "module load python", [1]])  # a string would be a line for each letter
-def test_lines_of_shell_are_a_list(tmp_path: Path, setup: object):
-    with pytest.raises(EngineError, match="must be a list of shell lines"):
-        Slurm().script(Job("n", [["x"]], tmp_path, options={"setup": setup}))
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        *((odd, "is no option of sbatch") for odd in ({"evil": "a\nb"}, {"Not an option": 1}, {"a": ["list"]})),
+        *(({"setup": odd}, "must be a list of shell lines") for odd in (3, "module load python", [1])),
+    ],
+)
+def test_options_that_are_none_are_refused(tmp_path: Path, options: dict, why: str):
+    with pytest.raises(EngineError, match=why):
+        Slurm().script(Job("n", [["x"]], tmp_path, options=options))
 
 
 @pytest.fixture

@@ -7,13 +7,7 @@ import pytest
 import toy
 
 from suite.papers import evidence
-from suite.papers.evidence import (
-    export_selection,
-    ids_of_user,
-    of_user,
-    table_beside,
-    with_committed,
-)
+from suite.papers.evidence import export_selection, ids_of_user, of_user, table_beside, with_committed
 from suite.runs.archive import Archive, export
 from suite.runs.store import Store, StoreError
 from suite.spec import RunSpec

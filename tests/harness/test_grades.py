@@ -265,11 +265,7 @@ def test_seconds_are_a_stand_in_unless_the_claim_s_own_machine_made_them():
 
 @pytest.mark.parametrize(
     ("best", "grade", "because"),
-    [
-        (0.9921, WHOLE, ""),
-        (0.9889, REDUCED, "ends at 98.9% for 99%"),
-        (None, REDUCED, "no test accuracy for 99%"),
-    ],
+    [(0.9921, WHOLE, ""), (0.9889, REDUCED, "ends at 98.9% for 99%"), (None, REDUCED, "no test accuracy for 99%")],
 )
 def test_a_training_until_an_accuracy_is_as_long_as_it_takes_to_get_there(best, grade, because):
     claim, spec = "crossbow/lenet/s-sgd-16", lenet("paper")["sma 16"][0]

@@ -27,8 +27,7 @@ def test_each_value_has_the_power_of_its_own_interval_and_tolerance():
 
 
 @pytest.mark.parametrize(
-    "claim",
-    [rule("order", order=("a", "b", "c", "d"), tolerance=(5.0,)), rule("holds", tolerance=(5.0,))],
+    "claim", [rule("order", order=("a", "b", "c", "d"), tolerance=(5.0,)), rule("holds", tolerance=(5.0,))]
 )
 def test_a_rule_without_a_printed_number_has_no_tolerance_to_exceed(claim):
     assert power(claim, exact((1.0, 1.0, 1.0))) == (0.0, 0.0, 0.0)

@@ -115,8 +115,7 @@ def test_what_decides_a_claim_makes_it_another_rule(changes) -> None:
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"says": "ten it is"}, {"where": "p. 3"}, {"because": "it is so"}, {"finding": "so"}, {"lacks": "x"}],
+    "changes", [{"says": "ten it is"}, {"where": "p. 3"}, {"because": "it is so"}, {"finding": "so"}, {"lacks": "x"}]
 )
 def test_words_that_only_explain_leave_the_rule_as_it_is(changes) -> None:
     assert rule_of(replace(CLAIM, **changes)) == rule_of(CLAIM)
@@ -184,13 +183,7 @@ def test_a_run_from_before_its_grid_is_late(home: Path, monkeypatch: pytest.Monk
 def closed(home: Path, order: str, began: str, **more) -> register.Standing:
     (claim,) = published("toy")
     artifact = paper("toy").artifacts[0]
-    grid = {
-        "artifact": artifact.id,
-        "date": "",
-        "because": "b",
-        "added": sorted(artifact.ids()),
-        "removed": [],
-    }
+    grid = {"artifact": artifact.id, "date": "", "because": "b", "added": sorted(artifact.ids()), "removed": []}
     line = {"claim": claim.id, "date": "2021-01-01", "because": "b", "rule": rule_of(claim), "order": order, **more}
     (home / "published" / register.FILE).write_text("".join(json.dumps(each) + "\n" for each in (grid, line)))
     (home / "published" / register.UNDATED_RUNS).write_text("old\n")

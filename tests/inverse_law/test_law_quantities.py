@@ -282,8 +282,7 @@ def test_the_misfit_is_that_of_the_typical_seed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("factors", "least"),
-    [({}, 1), ({1: 1.2}, 2), ({4: 1.2}, 8), ({2: 0.8, 8: 1.2}, FAR), ({1: 1.08, 2: 0.93}, 1)],
+    ("factors", "least"), [({}, 1), ({1: 1.2}, 2), ({4: 1.2}, 8), ({2: 0.8, 8: 1.2}, FAR), ({1: 1.08, 2: 0.93}, 1)]
 )
 def test_the_law_holds_down_to_the_first_batch_size_that_leaves_it(factors: dict[int, float], least: int) -> None:
     assert misfits.holds_from(counts(factors)) == least

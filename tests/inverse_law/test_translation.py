@@ -19,15 +19,7 @@ from suite.models import build, initialise
 from suite.spec import RunSpec
 from suite.training.gradients.looped import AutogradGradients
 from suite.training.numerics import choose
-from suite.training.translation import (
-    Translation,
-    beam_search,
-    collate,
-    greedy,
-    prepare,
-    translate,
-    word_loss,
-)
+from suite.training.translation import Translation, beam_search, collate, greedy, prepare, translate, word_loss
 
 WORDS = 30
 

@@ -138,11 +138,7 @@ def test_a_group_that_is_added_is_stepped_by_the_base_and_restart_forgets():
         ),
         (lambda m: SMA(m, base=optim.AdamW, lr=-1.0), ValueError, "Invalid learning rate"),
         (lambda m: SMA(m, base=optim.AdamW, lr=0.1, nesterov=True), TypeError, "nesterov"),
-        (
-            lambda m: SMA(m, lr=0.1, nesterov=True),
-            TypeError,
-            "no setting nesterov; it has lr, momentum",
-        ),
+        (lambda m: SMA(m, lr=0.1, nesterov=True), TypeError, "no setting nesterov; it has lr, momentum"),
         (lambda m: DelayedSGD(m), TypeError, "DelayedSGD needs lr"),
         (
             lambda m: ISGD(m, base=optim.AdamW, lr=0.1, batches=2, zeta=0.1),

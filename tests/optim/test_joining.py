@@ -125,10 +125,7 @@ def spread() -> nn.Module:
     [
         (lambda: DelayedSGD(nn.ReLU(), lr=0.1), "no parameters to train"),
         (lambda: DelayedSGD(normed(), lr=0.1), "cannot be copied by copy.deepcopy, .* explicitly by the user"),
-        (
-            lambda: DelayedSGD(spread(), lr=0.1),
-            r"module.1 is wrapped in Distributed.* \(module.1.module\)",
-        ),
+        (lambda: DelayedSGD(spread(), lr=0.1), r"module.1 is wrapped in Distributed.* \(module.1.module\)"),
         (lambda: SMA(network(), lr=0.1, learners=0), "learners=0 must be a whole number of at least 1"),
         (lambda: SMA(network(), lr=0.1, learners=3, devices=2), "3 learners cannot be spread evenly over devices=2"),
         (lambda: SMA(network(), lr=0.1, learners=1), "give learners=2 or more"),

@@ -223,22 +223,6 @@ def gradients_stay(make: Make) -> None:
         assert all(torch.equal(grad, torch.ones_like(grad)) for grad in grads)
 
 
-def frozen_layers(make: Make) -> None:
-    module = linear()
-    module[0].requires_grad_(False)
-    opt, begun = make(module), values(module[0])
-    fit(opt, module, 4)
-    assert torch.equal(values(module[0]), begun)
-
-
-def thawed_layers(make: Make) -> None:
-    module = linear()
-    module[0].requires_grad_(False)
-    opt = make(module)
-    module[0].requires_grad_(True)
-    fit(opt, module, 2)
-
-
 def zero_size(make: Make) -> None:
     module = linear()
     module.empty = nn.Parameter(torch.zeros(0, 3))
@@ -283,8 +267,6 @@ OPTIMISERS: dict[str, Callable[[Make], None]] = {
     "test_deepcopy_copies_all_public_attrs": deep_copy,
     "test_non_empty_state": non_empty_state,
     "test_grads_are_never_inplaced_into": gradients_stay,
-    "layers frozen before": frozen_layers,
-    "layers thawed later": thawed_layers,
     "a parameter without numbers": zero_size,
     "a parameter of one number": scalar,
 }
@@ -313,7 +295,6 @@ refuse(
 )
 refuse("test_deepcopy_copies_all_public_attrs", "cannot be copied", "The weights are the module's.")
 refuse("test_step_is_noop_when_params_have_no_grad", "no parameter has", "Backward was forgotten.")
-refuse("layers thawed later", "was frozen when", "`add_param_group` adds them.")
 
 
 def outcome(name: str, row: str) -> str:

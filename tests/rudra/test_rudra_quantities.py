@@ -14,14 +14,7 @@ from known_worlds import PANELS, PRODUCTS, ROWS, halved, imagenet, quantity, tra
 from scipy import stats
 
 from paper_figures.rudra import errors, settings, table2
-from paper_figures.rudra.plans import (
-    BASELINE,
-    TABLE2,
-    TABLE3,
-    identities,
-    label,
-    printed_error,
-)
+from paper_figures.rudra.plans import BASELINE, TABLE2, TABLE3, identities, label, printed_error
 from paper_figures.rudra.settings import LEARNERS, Configuration
 from suite.claims.intervals import Interval
 from suite.claims.judge import Claim, judge

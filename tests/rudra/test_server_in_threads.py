@@ -157,10 +157,7 @@ def test_gradients_are_summed_by_their_timestamp_oldest_first_and_the_last_ones_
     second = [*push(0, 2, 5, 6, 2.5, 30), [PULL, 0, 0], *push(1, 3, 7, 8, 3.5, 40)]
     with pytest.raises(WorkerLost, match="after update 2 of 3: all 2 learners are gone"):
         serve([Script(*first, *second), Script()], 1, 3, update, notes=1)
-    assert seen == [
-        ([[4.0, 6.0]], [0.5, 1.5], [20.0]),
-        ([[5.0, 6.0], [7.0, 8.0]], [2.5, 3.5], [40.0]),
-    ]
+    assert seen == [([[4.0, 6.0]], [0.5, 1.5], [20.0]), ([[5.0, 6.0], [7.0, 8.0]], [2.5, 3.5], [40.0])]
 
 
 @pytest.mark.parametrize(("read", "number"), [(1, 0), (0, 1)])

@@ -90,11 +90,7 @@ NATIVE = pytest.param("native", marks=pytest.mark.compiler)
 def test_one_learner_is_plain_sgd_bit_for_bit(n: int, path: str, tmp_path: Path) -> None:
     execution = {**EXECUTION, "path": path}
     # LeNet's products differ in their last bits with where the weights begin, which is another place on the server
-    papers = {
-        "data": {"name": "colours", "transform": "mean-image", "subset": 400},
-        "model": {"name": "caffe_cifar_full"},
-    }
-    wanted = spec(n, 1, 12, **papers)
+    wanted = spec(n, 1, 12, model={"name": "linear"})
     ours = train(wanted, Context(folder(tmp_path, "server"), execution))
     settings = thaw(wanted.settings)
     del settings["server"]
@@ -306,12 +302,7 @@ def test_a_negative_lookahead_is_refused() -> None:
 
 # --- AdaGrad after hardsync (section 5.5) on a quadratic in one number
 
-HARDSYNC = {
-    "updates": 2,
-    "algorithm": {"n": 0},
-    "descent": {"rule": "caffe", "momentum": 0.5},
-    "rate": 0.25,
-}
+HARDSYNC = {"updates": 2, "algorithm": {"n": 0}, "descent": {"rule": "caffe", "momentum": 0.5}, "rate": 0.25}
 SOFTSYNC = {"rate": 0.1, "descent": {"rule": "adagrad"}, "evaluate": {"every": 6}, "warmstart": HARDSYNC}
 
 

@@ -115,17 +115,7 @@ def test_weights_go_from_the_root_to_learner_0_and_on_over_its_own_link_to_one_c
     for now in (18.0, 18.5, 22.5, 26.5, 28.5, 30.5, 32.5, 36.5, 38.5):
         system.env.run(until=now)
         held.append(list(system.newest_at))
-    assert held == [
-        [0, 0, 0],
-        [1, 0, 0],
-        [1, 1, 0],
-        [1, 1, 1],
-        [2, 1, 1],
-        [2, 1, 1],
-        [2, 2, 1],
-        [2, 2, 2],
-        [3, 2, 2],
-    ]
+    assert held == [[0, 0, 0], [1, 0, 0], [1, 1, 0], [1, 1, 1], [2, 1, 1], [2, 1, 1], [2, 2, 1], [2, 2, 2], [3, 2, 2]]
     assert list(system.turns) == [(14.25 + 10 * t, Turn(t, (GradientRef(1, 0, t),))) for t in range(3)]
     assert system.port.served == 3 + 3, "a gradient and the weights for each update"
     assert system.ledger == TimeLedger(30.0, 0.0, 3, 1, 3, 2, 0, 9_000)
