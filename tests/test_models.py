@@ -212,6 +212,15 @@ def test_channels_last_changes_nothing(name: str) -> None:
     torch.testing.assert_close(got, expected, rtol=1e-10, atol=1e-12)
 
 
+def test_a_character_is_foretold_from_those_up_to_its_place_alone() -> None:
+    module = network("character_transformer")
+    codes, _ = examples(module, 1)
+    changed = codes.clone()
+    changed[..., 40] = (changed[..., 40] + 1) % module.classes
+    moved = (module(codes) != module(changed)).any(1)[0]  # [T]
+    assert moved.nonzero().flatten().tolist() == list(range(40, 64))
+
+
 def test_googlenet_has_auxiliary_heads_in_training_only() -> None:
     module = network("caffe_googlenet", **SMALL["caffe_googlenet"])
     inputs, targets = examples(module, 2)
