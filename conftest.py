@@ -5,13 +5,11 @@ from __future__ import annotations
 import argparse
 import io
 import os
-import shutil
 from collections.abc import Callable, Generator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 from hypothesis import settings
 
 from suite.runner.gc_tuning import search_rarely, spare_imports
@@ -88,25 +86,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     spare_imports("tests")
-
-
-@pytest.fixture(scope="session")
-def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], None]], Path]:
-    """A folder by its name, filled by the first process of a session that asks for it."""
-    base = tmp_path_factory.getbasetemp()
-    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-
-    def made(name: str, fill: Callable[[Path], None]) -> Path:
-        folder = base / name
-        with FileLock(f"{folder}.lock"):
-            if not (folder / "filled").exists():
-                shutil.rmtree(folder, ignore_errors=True)
-                folder.mkdir()
-                fill(folder)
-                (folder / "filled").touch()
-        return folder
-
-    return made
 
 
 @pytest.fixture(scope="session")

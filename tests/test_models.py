@@ -13,6 +13,7 @@ from paper_figures.crossbow.settings import NETWORKS
 from suite.models import build, initialise, names, table
 from suite.models.network import Network
 from suite.models.registry import CLASSIFIERS, construct
+from suite.models.transformer import CausalMixing
 
 # What the papers print, or what their authors' files add up to.
 PARAMETERS: list[tuple[str, dict[str, Any], int]] = [
@@ -210,6 +211,17 @@ def test_channels_last_changes_nothing(name: str) -> None:
     turned = module.to(memory_format=torch.channels_last)
     got = turned(inputs.to(memory_format=torch.channels_last))
     torch.testing.assert_close(got, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_a_character_is_foretold_from_those_up_to_its_place_alone() -> None:
+    module = network("character_transformer")
+    codes, _ = examples(module, 1)
+    changed = codes.clone()
+    changed[..., 40] = (changed[..., 40] + 1) % module.classes
+    moved = (module(codes) != module(changed)).any(1)[0]  # [T]
+    assert moved.nonzero().flatten().tolist() == list(range(40, 64))
+    parts = torch.randn(3, 2, 4, 8, 16, generator=torch.Generator().manual_seed(0)).double()
+    torch.testing.assert_close(CausalMixing()(*parts), F.scaled_dot_product_attention(*parts, is_causal=True))
 
 
 def test_googlenet_has_auxiliary_heads_in_training_only() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from dataclasses import replace
@@ -18,7 +19,7 @@ from suite.papers import catalogue
 from suite.papers.artifact import Evidence, Missing
 from suite.papers.grades import Grade
 from suite.papers.measurement import verdicts
-from suite.papers.panel import Panel, read
+from suite.papers.panel import Panel, Quantity, read
 from suite.report import style
 from suite.report.drawing import SVG, DrawingError, draw_selection, drawing, image, table_of
 from suite.report.site.build import write_site
@@ -130,12 +131,15 @@ def test_seeds_that_are_stored_are_drawn_and_shown_where_others_are_missing(pape
     for spec in specs("smoke")[1:]:
         store.refuse(spec.id)
     fig1 = replace(paper.artifact("fake/fig1"), frame=losses)
+    paper.artifact("fake/fig1").quantities["gain"] = Quantity(lambda frame: math.nan, ("descent",))
     drawn = drawing(fig1, store)
     assert len(drawn.figure.axes[0].lines) == 1
     assert drawn.stamp == "smoke profile · 1 of 3 seeds · stand-in · 1 run"
     assert len(table_of(fig1, store, drawn, list)) == 40
-    accuracy = next(v for v in verdicts(paper, store) if v.claim.id == "fake/fig1/accuracy")
+    judged = {verdict.claim.id: verdict for verdict in verdicts(paper, store)}
+    accuracy, gain = judged["fake/fig1/accuracy"], judged["fake/fig1/gain"]
     assert (accuracy.verdict, accuracy.red, accuracy.proxy.values) == ("not run", False, (74.5,))
+    assert (gain.verdict, gain.proxy) == ("not run", None)  # what is no number is not shown
     assert accuracy.proxy.note.startswith("1 of 3 seeds at smoke")
     assert accuracy.why.endswith("2 of 3 runs of descent at smoke are missing")
     fill(tmp_path / "reduced", "reduced")

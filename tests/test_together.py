@@ -6,6 +6,7 @@ import math
 from dataclasses import astuple, replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -16,6 +17,7 @@ from paper_figures.together.experiments.study import by_law, crossing, rank, rat
 from paper_figures.together.methods import OTHERS, methods, study, trials
 from paper_figures.together.seconds import LINKS, TIMES, Costs
 from paper_figures.together.tasks import DIGITS, MNIST, TASKS, Task
+from suite.claims.intervals import Interval
 from suite.commands.together import board as shown
 from suite.data.catalogue import DATASETS, DatasetInfo
 from suite.data.images import content_digest
@@ -125,6 +127,18 @@ def test_ratios_are_paired_by_seed_and_a_missed_target_makes_a_bound(tmp_path: P
     assert (missed.runs, missed.note) == ((sma.run, rows["sgd"].run), "2 of 3 seeds reached the target")
     with pytest.raises(Missing, match="no run of diloco-4"):
         asked["diloco-4-rounds"].of(frame)
+
+
+@pytest.mark.parametrize(
+    ("bound", "says"), [("", ["less", "more"]), (">=", ["", "more"]), ("<=", ["less", ""]), ("<>", ["", ""])]
+)
+def test_a_bound_is_told_on_its_own_side_alone(bound: str, says: list[str]):
+    """Scores clearly below SGD's and clearly above it."""
+    ratios = [board.Ratio(Interval(mean, mean - 0.1, mean + 0.1, 5), 1.0, bound) for mean in (-1.0, 1.0)]
+    method = SimpleNamespace(name="another", shares="")
+    rows = [SimpleNamespace(method=method, run=str(at), ratios={"rounds": each}) for at, each in enumerate(ratios)]
+    board.decide(rows, "rounds")
+    assert [each.ratios["rounds"].says for each in rows] == says
 
 
 def test_a_method_of_another_package_stands_on_the_board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

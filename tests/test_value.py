@@ -81,6 +81,9 @@ def test_what_a_budget_decides_is_told_beforehand(selection):
     assert forecast(made, 60.0, 2)[0].endswith("2 runs side by side: 5 claims by 2 artifacts")
     assert forecast(made, 59.0, 2)[0].endswith("2 claims by 1 artifacts")
     assert len(forecast(made, 1e6, 1)) == 1 + 4  # what decides nothing is not told
+    part = [each for each in planned(selection) if each.spec != SPECS["cheap"]]
+    left = ranked(selection, part, "reduced", "cuda", {SPECS["told"].id})
+    assert forecast(left, 1e6, 1)[0].endswith("11 claims by 2 artifacts")  # without all of its runs none decides any
     cheap, _, dear, *_ = made
     assert within([dear, cheap], 99.0, 1) == ([cheap], [dear])  # what does not fit holds nothing up
 

@@ -185,11 +185,15 @@ def decidable(claim: Claim, artifact: Artifact, profile: str, device: str, have:
 
 @dataclass(frozen=True)
 class Stage:
-    """What one artifact still needs when those before it are computed, and the claims that this decides."""
+    """What one artifact still needs when those before it are computed, and the claims that this decides.
+
+    ``whole``: whether no run of the artifact is left out of the plan.
+    """
 
     artifact: str
     claims: tuple[str, ...]
     runs: tuple[Planned, ...]
+    whole: bool = True
 
     def seconds(self, workers: int) -> float:
         """With so many runs side by side, and nothing to wait for but the longest."""
@@ -210,6 +214,7 @@ def ranked(
     it. What decides no open claim comes last, and cheap before dear.
     """
     left = {item.spec.id: item for item in planned if item.spec.id not in have}
+    all_ids = left.keys() | set(have)
     wanting = [
         (artifact, [claim for claim in claims[artifact.id] if decidable(claim, artifact, profile, device, have)])
         for paper, artifacts in selection
@@ -231,7 +236,8 @@ def ranked(
         runs = [left.pop(p.spec.id) for p in users[artifact.id] if p.spec.id in left]
         if runs:
             runs.sort(key=lambda p: (p.seconds, p.spec.id))
-            made.append(Stage(artifact.id, tuple(claim.id for claim in claims), tuple(runs)))
+            whole = artifact.ids(profile) <= all_ids
+            made.append(Stage(artifact.id, tuple(claim.id for claim in claims), tuple(runs), whole))
     return made
 
 
@@ -265,7 +271,7 @@ def stages(
 def forecast(made: Sequence[Stage], budget: float, workers: int) -> list[str]:
     """As text: what so many seconds decide, with ``workers`` runs side by side, stage by stage."""
     passed, text, decided = 0.0, [], 0
-    for stage in within([each for each in made if each.claims], budget, workers)[0]:
+    for stage in within([each for each in made if each.claims and each.whole], budget, workers)[0]:
         passed += stage.seconds(workers)
         decided += len(stage.claims)
         names = ", ".join(claim.rpartition("/")[2] for claim in stage.claims)

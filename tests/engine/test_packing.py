@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from itertools import count
+from types import SimpleNamespace
 
 import pytest
 from engine_cases import compute, digest, digits, stored
@@ -53,13 +55,19 @@ def test_a_pack_agrees_with_its_runs_alone(tmp_path, changes):
         assert b["weights_digest"] != stored(tmp_path, packed[slot - 1]).results["weights_digest"]
 
 
-def test_runs_that_end_early_leave_the_others_as_they_were(tmp_path):
+def test_runs_that_end_early_leave_the_others_as_they_were(tmp_path, monkeypatch):
+    """Runs share the seconds of the steps that they make together."""
+    clock = count(step=1000)  # seconds of a step
+    monkeypatch.setattr("suite.runner.packing.time", SimpleNamespace(perf_counter=clock.__next__))
     kept = [digits(0, **TOGETHER), digits(2, **TOGETHER)]
     short, long = digits(1, updates=3, **TOGETHER), digits(1, **TOGETHER)
     compute(tmp_path / "short", kept[0], short, kept[1])
     compute(tmp_path / "long", kept[0], long, kept[1])
     assert stored(tmp_path / "short", short).results["updates"] == 3
     for spec in kept:
+        curves = [stored(tmp_path / name, spec).curve("evaluations") for name in ("long", "short")]
+        ends = [1000 * 12 / 3, 1000 * (3 / 3 + 9 / 2)]
+        assert [curve["seconds"].iloc[-1] for curve in curves] == pytest.approx(ends, abs=100)
         assert digest(tmp_path / "short", spec) == digest(tmp_path / "long", spec)
 
 

@@ -14,8 +14,6 @@ from suite.claims.judge import Claim, Verdict, judge, not_run
 from suite.commands.check import table
 from suite.runner.progress import Progress
 
-ROOMY = 1000  # columns
-
 CLAIM = Claim(
     "toy/fig1/an-error-of-the-network", "it errs", "1", "within", "smoke", "gpu", "a point", (25.0,), "%", (1.0,)
 )

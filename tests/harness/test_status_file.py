@@ -31,6 +31,14 @@ def test_who_was_silent_for_a_minute_or_has_left_is_no_more_at_work(note: dict, 
     assert at_work({**note, "seen": 1000.0}, 1000.0 + silent) is expected
 
 
+def test_a_run_says_how_far_it_is_and_in_which_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("SLURM_ARRAY_JOB_ID", raising=False)
+    monkeypatch.setenv("SLURM_JOB_ID", "12")
+    with present(tmp_path, lambda: 0.25):
+        note = note_in(tmp_path)
+    assert (note["job"], note["fraction"]) == ("12", 0.25)
+
+
 def test_a_folder_that_is_taken_away_is_no_failure(tmp_path: Path):
     (tmp_path / "x").mkdir()
     with present(tmp_path / "x", lambda: 0.0):

@@ -143,7 +143,8 @@ def test_a_state_that_does_not_fit_changes_nothing(name: str):
     backward(opt, module)
     opt.step(lambda: torch.ones(()))
     begun = values(module)
-    for state in (torch.optim.SGD(module.parameters(), lr=0.1).state_dict(), {"state": {}, "param_groups": []}):
+    plain = torch.optim.SGD(module.parameters(), lr=0.1).state_dict()
+    for state in (plain, {"state": {}, "param_groups": []}, {"state": {}}):
         with pytest.raises(ValueError, match=r"not the state of|different number of parameter groups"):
             opt.load_state_dict(state)
     assert (values(module), opt.t, opt.param_groups[0]["lr"]) == (begun, 1, 0.05)
