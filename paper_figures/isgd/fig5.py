@@ -94,6 +94,11 @@ def last(frame: Frame) -> pd.Series:
     return pd.Series(100 * (1 - column(frame, "caffe", "test_error"))[:, -1])
 
 
+def saved(slow: float, fast: float) -> float:
+    """Per cent of the slow time that the fast one saves."""
+    return 100 * (slow - fast) / slow
+
+
 def stays_from(table: pd.DataFrame, error: float) -> float:
     """Gradient evaluations at the first test from which on no test has a larger error, NaN without one."""
     above = ~at_least(-table["test_error"].to_numpy(), -error)
@@ -114,7 +119,7 @@ def gain(frame: Frame) -> pd.Series:
     One run that never does makes it no number: without its pair the slowest would be left out.
     """
     rows = steady(frame)
-    gains = 100 * (1 - rows["isgd"] / rows["sgd"])
+    gains = pd.Series([saved(slow, fast) for slow, fast in zip(rows["sgd"], rows["isgd"], strict=True)])
     return gains if gains.notna().all() else gains * math.nan
 
 
@@ -187,7 +192,7 @@ def gain_on_imagenet(frame: Frame) -> float:
         if reached.empty:
             raise Missing(f"two runs that reach {level:.1f}%")
         first.append(float(reached.iloc[0]))
-    return 100 * (1 - first[1] / first[0])
+    return saved(*first)
 
 
 # ---------------------------------------------------------------- drawing

@@ -105,7 +105,7 @@ def test_a_sixth_paper_passes_its_tests_goes_through_every_command_and_nothing_h
     put_on_the_path(project)
     said = child(tmp_path, project, "-c", DRIVER, lines=[*COMMANDS, *WHERE_THE_PROJECT_IS])
     failed = [line for line in said.splitlines() if line.startswith("exit ") and not line.startswith("exit 0 of")]
-    assert failed == []
+    assert failed == [], said
     assert said.count("exit 0 of") == len(COMMANDS) + len(WHERE_THE_PROJECT_IS) - 1
     for told in (
         " passed",
