@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from suite.lazy import Axes, Figure, np
@@ -20,26 +21,25 @@ def curves(figure: Figure) -> str:
 
     A point is ``[left, top, x, y]``: its place in ten-thousandths of the picture, and its values as text.
     """
-    found = [
-        [
-            plain(series_label(line) or legend_of(figure, axes).get(look(line), "")),
-            plain(axes.get_xlabel()),
-            plain(axes.get_ylabel()),
-            points(figure, axes, np.asarray(line.get_xydata())),
-        ]
-        for axes in figure.axes
-        for line in axes.lines
-        if line.get_visible() and line.get_transform() == axes.transData  # no line across the whole panel
-    ]
+    found = [curve for axes in figure.axes for curve in of_panel(figure, axes)]
     return json.dumps([curve for curve in found if curve[-1]], ensure_ascii=False, separators=(",", ":"))
 
 
-def points(figure: Figure, axes: Axes, values: np.ndarray) -> list[list[Any]]:
-    """Those of values [n, 2] that are seen, thinned to ``MOST`` at most."""
+def of_panel(figure: Figure, axes: Axes) -> Iterator[list[Any]]:
+    """The curves of one panel; its names and legends are the same for all of them."""
+    across, up, legend = plain(axes.get_xlabel()), plain(axes.get_ylabel()), legend_of(figure, axes)
+    names = [tick_names(axis) for axis in (axes.xaxis, axes.yaxis)]
+    for line in axes.lines:
+        if line.get_visible() and line.get_transform() == axes.transData:  # no line across the whole panel
+            label = plain(series_label(line) or legend.get(look(line), ""))
+            yield [label, across, up, points(figure, axes, np.asarray(line.get_xydata()), names)]
+
+
+def points(figure: Figure, axes: Axes, values: np.ndarray, names: list[dict[float, str]]) -> list[list[Any]]:
+    """Those of values [n, 2] that are seen, thinned to ``MOST`` at most; ticks have their ``names``."""
     places = (axes.transData - figure.transFigure).transform(values)  # [n, 2], shares of the figure from below
     least, most = axes.get_position().get_points()
     kept = np.flatnonzero(((places >= least - 1e-6) & (places <= most + 1e-6)).all(1))  # no place that is not finite
-    names = [tick_names(axis) for axis in (axes.xaxis, axes.yaxis)]
     found = []
     for i in kept[:: max(1, -(-len(kept) // MOST))]:
         pair = zip(names, values[i].tolist(), strict=True)
