@@ -110,8 +110,8 @@ def test_a_panel_is_stamped_with_the_scales_of_the_runs_it_draws(paper, store, m
 
     shared, beside, _ = specs("smoke")
     scale = {shared.id: "whole", beside.id: "stand-in"}
-    graded = lambda claim, rests, experiments: Grade(scale[rests.runs[0].spec.id], "", True)
-    monkeypatch.setattr("suite.papers.measurement.grade", graded)
+    graded = lambda grading, claim, rests: Grade(scale[rests.runs[0].spec.id], "", True)
+    monkeypatch.setattr("suite.papers.measurement.Grading.grade", graded)
     groups = {"drawn": (shared,), "beside": (beside,)}
     assert stamped({}) == "exact"
     assert stamped(groups, "drawn") == "smoke profile · whole · 1 run"

@@ -15,7 +15,7 @@ from suite.claims.judge import TEST
 from suite.commands.reproduce import committed_verdicts
 from suite.papers.catalogue import PAPERS, entries, homes, paper, papers_of, published
 from suite.papers.evidence import committed
-from suite.papers.grades import Rests, grade, read_of
+from suite.papers.grades import Grading, Rests, read_of
 from suite.papers.measurement import measurements, verdicts
 from suite.papers.register import DECIDING, read
 from suite.report import data
@@ -90,7 +90,7 @@ def test_every_committed_grade_follows_from_the_stored_specifications(judged):
         runs = [source.read(read.spec.id) for read in rests.runs]
         again = tuple(replace(read_of(run), spec=RunSpec.from_json(run.files["spec.json"].decode())) for run in runs)
         experiments = {"train": TRAIN, **paper(claim.paper).experiments}
-        found = grade(claim.id, Rests(again), experiments)
+        found = Grading(claim.paper, experiments).grade(claim.id, Rests(again))
         assert (found.rests_on, found.because) == (verdict.rests_on, verdict.because), claim.id
         assert verdict.decides is (found.decides and verdict.order in DECIDING), claim.id
 

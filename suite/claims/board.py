@@ -120,9 +120,7 @@ def board(verdicts: Iterable[Verdict]) -> Board:
         properties=tallies(PROPERTIES, ((v.rests_on, word(v)) for v in properties)),
         decides=Counter(v.verdict for v in empirical if v.decides),
         order=tallies(EMPIRICAL, ((v.rests_on, v.order) for v in empirical if v.rests_on)),
-        spread=sum(
-            v.verdict == "reproduced" and any(low < high for _, low, high in ours.spans) for v, ours in measured
-        ),
+        spread=sum(v.verdict == "reproduced" and ours.spread for v, ours in measured),
         follows=Counter(v.rests_on for v in properties if v.claim.basis == "follows"),
         runs={row: len({run for v, ours in measured if v.rests_on == row for run in ours.runs}) for row in EMPIRICAL},
         beside=Counter(filter(None, map(stand_in, empirical))),
@@ -243,7 +241,7 @@ def families(found: Sequence[Verdict]) -> list[list[Verdict]]:
     """The families of a paper's claims by their present rules, each of two or more."""
     groups: list[tuple[set[str], list[Verdict]]] = []
     for verdict in found:
-        if not _member(verdict.present):
+        if not of_a_family(verdict):
             continue
         runs, members = set(verdict.runs), [verdict]
         for group in [group for group in groups if group[0] & runs]:
@@ -256,14 +254,9 @@ def families(found: Sequence[Verdict]) -> list[list[Verdict]]:
 
 def of_a_family(verdict: Verdict) -> bool:
     """Whether the present rule was applied to an interval, so that the verdict counts in a family."""
-    return _member(verdict.present)
-
-
-def _member(verdict: Verdict) -> bool:
-    ours = verdict.measured
-    if ours is None or verdict.rests_on in ("", EXACT) or verdict.verdict not in APPLIED:
-        return False
-    return any(low < high for _, low, high in ours.spans)
+    present = verdict.present
+    ours = present.measured
+    return bool(ours and ours.spread and present.rests_on not in ("", EXACT) and present.verdict in APPLIED)
 
 
 def corrected_verdicts(found: Sequence[Verdict], since: str) -> list[Verdict]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import lt
 
 from suite.claims.intervals import Interval
 
@@ -52,6 +53,11 @@ class Estimate:
     def decidable(self) -> bool:
         """Whether rules can be applied: an interval may be open at an end, and its finite end then speaks."""
         return all(map(math.isfinite, self.values)) and not any(map(math.isnan, (*self.low, *self.high)))
+
+    @property
+    def spread(self) -> bool:
+        """Whether a value has an interval of some width."""
+        return any(map(lt, self.low, self.high))
 
     @property
     def spans(self) -> tuple[tuple[float, float, float], ...]:

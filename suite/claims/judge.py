@@ -244,10 +244,12 @@ def unseen(margin: float, count: int) -> Region:
 
 def inside(ours: Estimate, region: Region) -> bool | None:
     """Whether all intervals lie in the region; False as soon as one lies outside, None where one straddles an end."""
-    placed = [(low, high, *ends) for (_, low, high), ends in zip(ours.spans, region, strict=True)]
-    if any(high < floor or low > ceiling for low, high, floor, ceiling in placed):
-        return False
-    return all(floor <= low and high <= ceiling for low, high, floor, ceiling in placed) or None
+    whole = True
+    for low, high, (floor, ceiling) in zip(ours.low, ours.high, region, strict=True):
+        if high < floor or low > ceiling:
+            return False
+        whole = whole and floor <= low and high <= ceiling
+    return whole or None
 
 
 def growth(ours: Estimate, region: Region) -> float:

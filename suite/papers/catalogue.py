@@ -125,7 +125,7 @@ def entries(paper: str) -> tuple[Claim, ...]:
 
 def published(paper: str) -> tuple[Claim, ...]:
     """The entries that stand on the board, in the paper's order."""
-    return tuple(entry for entry in entries(paper) if entry.kind in BOARD)
+    return tuple([entry for entry in entries(paper) if entry.kind in BOARD])
 
 
 @cache

@@ -34,7 +34,8 @@ def describe(spec: RunSpec, data: tuple[str, ...] = ()) -> Described:
     The names are those of the printed fields. ``images`` counts the whole training set and ``subset`` what the run
     learns from, ``batch`` is of one worker and ``total`` of all, ``splitting`` is Rudra's n, ``drops`` are (epoch,
     factor), ``falls`` are (mean loss below which, factor), ``warmstart`` is in epochs, ``share`` is the part of the
-    training data on which the loss is measured, ``growth`` that of the grid of tests.
+    training data on which the loss is measured, ``growth`` that of the grid of tests. ``kind`` is everything but the
+    seed, as text.
 
     Args:
         spec: the specification.
@@ -73,6 +74,7 @@ def describe(spec: RunSpec, data: tuple[str, ...] = ()) -> Described:
         ours.epochs = ours.updates * each / (cycle or ours.subset or ours.images)
     drops = s.get("drops", ()) if ours.updates and ours.epochs else ()
     ours.drops = tuple((turn / ours.updates * ours.epochs, factor) for turn, factor in drops)
+    ours.kind = repr({**vars(ours), "seed": 0})
     return ours
 
 

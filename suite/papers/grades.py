@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from math import isclose
 from typing import Any
 
@@ -33,7 +33,7 @@ from suite.claims.intervals import at_least
 from suite.data.catalogue import DATASETS
 from suite.experiment import Experiment
 from suite.papers.described import Described, describe, learns
-from suite.papers.printed_settings import LENGTHS, SCALES, Basis, Printed, PrintedExperiment, settings
+from suite.papers.printed_settings import SCALES, SETTINGS, Basis, Printed, PrintedExperiment, settings
 from suite.runs.store import Run, digest
 from suite.spec import RunSpec
 
@@ -83,7 +83,12 @@ class Rests:
 
     runs: tuple[ReadOf, ...]
 
-    @property
+    @cached_property
+    def began(self) -> dict[str, str]:
+        """When each run began, by id."""
+        return {read.spec.id: read.began for read in self.runs}
+
+    @cached_property
     def digest(self) -> str:
         """A digest of the contents of all runs, "" for none."""
         found = sorted(read.digest for read in self.runs)
@@ -112,44 +117,80 @@ def machine_of(run: Run) -> str:
     return str(device.get("name") or environment.get("machine", {}).get("cpu", "unknown"))
 
 
-def grade(claim_id: str, rests: Rests, experiments: Mapping[str, Experiment]) -> Grade:
-    """What a claim's number rests on; ``experiments`` are those of its paper, and whatever else its runs name."""
-    table = settings(claim_id.partition("/")[0])
-    basis = table.basis(claim_id)
-    found: list[Departure] = [(MODELLED, basis.modelled)] if basis.modelled else []
-    trainings: list[tuple[ReadOf, Described]] = []
-    for read in rests.runs:
-        experiment = experiments.get(read.spec.experiment)
-        data = experiment.data(read.spec) if experiment else ()
-        if read.spec.experiment in table.exact and not basis.named:
-            continue
-        if learns(read.spec, data):
-            trainings.append((read, describe(read.spec, data)))
-            found += _of_results(read, basis)
-        else:
-            found += _of_body(read, experiment, basis)
-    followed: list[PrintedExperiment] = []
-    if trainings:
-        departed, followed = _against(trainings, basis)
-        found.append(_worst(departed) or (WHOLE, ""))
-    scale, because = _worst(found) or (EXACT, "")
-    decides = scale in (WHOLE, EXACT) or bool(basis.speaks_of)
-    return Grade(scale, because, decides, told_of(followed))
+class Grading:
+    """Grades of a paper's claims; ``experiments`` are those of the paper, and whatever else its runs name.
 
+    A run is described once, and its kind is held once against what a claim's basis prints.
+    """
 
-SETTINGS = ("rate", "batch", "momentum", "decay", "drops", "length", "seeds", "preparation")
+    def __init__(self, paper: str, experiments: Mapping[str, Experiment]):
+        self.table, self.experiments = settings(paper), experiments
+        self.described: dict[str, Described | None] = {}  # by run; None for one that learns nothing
+        self.nearest: dict[tuple[Basis, str], tuple[PrintedExperiment, list[Departure]]] = {}
+
+    def grade(self, claim_id: str, rests: Rests) -> Grade:
+        """What a claim's number rests on."""
+        basis = self.table.basis(claim_id)
+        found: list[Departure] = [(MODELLED, basis.modelled)] if basis.modelled else []
+        trainings: list[tuple[ReadOf, Described]] = []
+        for read in rests.runs:
+            if read.spec.experiment in self.table.exact and not basis.named:
+                continue
+            if ours := self.training(read.spec):
+                trainings.append((read, ours))
+                found += _of_results(read, basis)
+            else:
+                found += _of_body(read, self.experiments.get(read.spec.experiment), basis)
+        followed: list[PrintedExperiment] = []
+        if trainings:
+            departed, followed = self.against(trainings, basis)
+            found.append(_worst(departed) or (WHOLE, ""))
+        scale, because = _worst(found) or (EXACT, "")
+        decides = scale in (WHOLE, EXACT) or bool(basis.speaks_of)
+        return Grade(scale, because, decides, told_of(followed))
+
+    def training(self, spec: RunSpec) -> Described | None:
+        """What a specification says of its training; None where it learns nothing."""
+        if spec.id not in self.described:
+            experiment = self.experiments.get(spec.experiment)
+            data = experiment.data(spec) if experiment else ()
+            self.described[spec.id] = describe(spec, data) if learns(spec, data) else None
+        return self.described[spec.id]
+
+    def against(
+        self, trainings: list[tuple[ReadOf, Described]], basis: Basis
+    ) -> tuple[list[Departure], list[PrintedExperiment]]:
+        """Departures of trainings from the printed experiments, each held against the nearest, and those followed."""
+        if not basis.experiments:
+            return [(STAND_IN, "the paper prints no experiment")], []
+        found: list[Departure] = []
+        followed: dict[str, list[Described]] = {printed.name: [] for printed in basis.experiments}
+        for read, ours in trainings:
+            if (basis, ours.kind) not in self.nearest:
+                self.nearest[basis, ours.kind] = _nearest(ours, basis)
+            printed, departed = self.nearest[basis, ours.kind]
+            if printed in basis.lent:
+                names = " and ".join(lender.name for lender in basis.lent)
+                found.append((STAND_IN, f"one seed, its scatter lent by {names}"))
+                continue
+            followed[printed.name].append(ours)
+            found += [*departed, *_arrival(read, printed)]
+        taken = [printed for printed in basis.experiments if followed[printed.name]]
+        for printed in taken:
+            found += _together(followed[printed.name], printed)
+        if basis.every and len(taken) < len(basis.experiments):
+            found.append((REDUCED, f"{len(taken)} of {len(basis.experiments)} printed experiments"))
+        return found, taken
 
 
 def told_of(experiments: list[PrintedExperiment]) -> str:
     """How many of the settings are printed for all of these experiments, and which are not: ``5 of 8, not rate``."""
-    lacking = [name for name in SETTINGS if not all(_prints(experiment, name) for experiment in experiments)]
-    count = f"{len(SETTINGS) - len(lacking)} of {len(SETTINGS)}"
-    return "" if not experiments else f"{count}, not {', '.join(lacking)}" if lacking else count
-
-
-def _prints(experiment: PrintedExperiment, name: str) -> bool:
-    printed = [experiment[each] for each in (LENGTHS if name == "length" else (name,))]
-    return any(each is not None and not each.script for each in printed)
+    if not experiments:
+        return ""
+    printed = set(SETTINGS).intersection(*(each.settings for each in experiments))
+    count = f"{len(printed)} of {len(SETTINGS)}"
+    lacking = [name for name in SETTINGS if name not in printed]
+    return f"{count}, not {', '.join(lacking)}" if lacking else count
 
 
 def _worst(found: Iterable[Departure]) -> Departure | None:
@@ -185,39 +226,6 @@ def _of_machine(read: ReadOf, basis: Basis) -> Iterator[Departure]:
     names = basis.machine.values if basis.machine else ()
     if not any(str(name).lower() in read.machine.lower() for name in names):
         yield STAND_IN, f"seconds of {read.machine} for {' or '.join(map(str, names)) or 'a machine not printed'}"
-
-
-def _against(
-    trainings: list[tuple[ReadOf, Described]], basis: Basis
-) -> tuple[list[Departure], list[PrintedExperiment]]:
-    """Departures of trainings from the printed experiments, each held against the nearest, and those followed."""
-    if not basis.experiments:
-        return [(STAND_IN, "the paper prints no experiment")], []
-    found: list[Departure] = []
-    followed: dict[str, list[Described]] = {printed.name: [] for printed in basis.experiments}
-    known: dict[str, tuple[PrintedExperiment, list[Departure]]] = {}
-    for read, ours in trainings:
-        kind = _kind(ours)  # the seeds of one training depart alike
-        if kind not in known:
-            known[kind] = _nearest(ours, basis)
-        printed, departed = known[kind]
-        if printed in basis.lent:
-            names = " and ".join(lender.name for lender in basis.lent)
-            found.append((STAND_IN, f"one seed, its scatter lent by {names}"))
-            continue
-        followed[printed.name].append(ours)
-        found += [*departed, *_arrival(read, printed)]
-    taken = [printed for printed in basis.experiments if followed[printed.name]]
-    for printed in taken:
-        found += _together(followed[printed.name], printed)
-    if basis.every and len(taken) < len(basis.experiments):
-        found.append((REDUCED, f"{len(taken)} of {len(basis.experiments)} printed experiments"))
-    return found, taken
-
-
-def _kind(ours: Described) -> str:
-    """Everything of a training but its seed."""
-    return repr({**vars(ours), "seed": 0})
 
 
 def _nearest(ours: Described, basis: Basis) -> tuple[PrintedExperiment, list[Departure]]:
@@ -369,7 +377,7 @@ def _together(runs: list[Described], printed: PrintedExperiment) -> Iterator[Dep
     if (seeds := printed["seeds"]) is not None:
         each: dict[str, set[int]] = defaultdict(set)
         for run in runs:
-            each[_kind(run)].add(run.seed)
+            each[run.kind].add(run.seed)
         if (fewest := min(map(len, each.values()))) < seeds.values[0]:
             yield REDUCED, f"{fewest} of {seeds.values[0]} seeds"
     if (batch := printed["batch"]) is not None and batch.ends:

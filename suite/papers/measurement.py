@@ -6,6 +6,7 @@ From stored runs and published claims to verdicts: used by ``check``, pytest and
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,13 +17,13 @@ from suite.experiment import Experiment
 from suite.papers import catalogue
 from suite.papers.artifact import Artifact, Evidence, Missing, Paper, few_seeds
 from suite.papers.catalogue import entries, experiment, published
-from suite.papers.grades import Grade, Rests, grade, read_of
+from suite.papers.grades import Grade, Grading, Rests, read_of
 from suite.papers.panel import Panel
 from suite.papers.register import DECIDING, UNREGISTERED, Standing, read, standing, under
 from suite.runner.cost import TRAIN
-from suite.runs.archive import Runs, versions
+from suite.runs.archive import Runs, contents
 from suite.runs.comparison import Survey, survey
-from suite.runs.store import CHECKSUMS, UnusableRun
+from suite.runs.store import UnusableRun
 
 _MEASURED: dict[Any, tuple[Artifact, Measurement]] = {}  # by artifact, profile and the contents of its runs
 
@@ -37,6 +38,7 @@ class Measurement:
     rests: dict[str, Rests] = field(default_factory=dict)  # what each quantity was found from
     survey: Survey = field(default_factory=Survey)  # of the runs that the source holds in several versions
     few_seeds: dict[str, Estimate] = field(default_factory=dict)  # from the stored seeds where others are missing
+    judged: dict[Claim, Verdict] = field(default_factory=dict)  # by the present rule, whenever it was registered
 
 
 def measurements(
@@ -61,27 +63,19 @@ def measure(artifact: Artifact, source: Runs, profile: str, claimed: bool | None
 
     ``claimed``: those alone that entries of its paper ask for, or those alone that none asks for; None: both.
     """
-    contents = _contents(artifact, source, profile)
+    runs = artifact.ids(profile)
+    if isinstance(artifact, Panel):
+        runs |= {spec.id for specs in artifact.beside(profile).values() for spec in specs}
     asked = frozenset(() if claimed is None else _asked(artifact.id))
-    key = id(artifact), profile, claimed, asked, contents
+    key = None
+    with suppress(UnusableRun):
+        key = id(artifact), profile, claimed, asked, contents(source, runs)
     if key in _MEASURED:
         return _MEASURED[key][1]
     result = _measure(artifact, source, profile, lambda name: claimed is None or claimed == (name in asked))
-    if contents is not None and not result.damaged:  # what could not be read may be read the next time
+    if key is not None and not result.damaged:  # what could not be read may be read the next time
         _MEASURED[key] = artifact, result
     return result
-
-
-def _contents(artifact: Artifact, source: Runs, profile: str) -> tuple[Any, ...] | None:
-    """The checksums of every version of the stored runs that are read; None where one cannot be used."""
-    asked = artifact.ids(profile)
-    if isinstance(artifact, Panel):
-        asked |= {spec.id for specs in artifact.beside(profile).values() for spec in specs}
-    try:
-        runs = [versions(source, run_id) for run_id in sorted(asked & source.ids())]
-    except UnusableRun:
-        return None
-    return tuple((each[0].id, *(run.files.get(CHECKSUMS) for run in each)) for each in runs)
 
 
 def _measure(artifact: Artifact, source: Runs, profile: str, wanted: Callable[[str], bool]) -> Measurement:
@@ -137,10 +131,8 @@ def _asked(artifact: str) -> set[str]:
     paper = artifact.partition("/")[0]
     if paper not in catalogue.PAPERS:
         return set()
-    claims = [claim for claim in entries(paper) if claim.artifact == artifact]
-    rules = read(catalogue.PAPERS[paper].home).rules
-    before = {line["rule"].get("quantity", "") for claim in claims for line in rules.get(claim.id, ())}
-    return before.union(claim.quantity for claim in claims)
+    before = read(catalogue.PAPERS[paper].home).asked.get(artifact, set())
+    return before | {claim.quantity for claim in entries(paper) if claim.artifact == artifact}
 
 
 def is_timed(name: str) -> bool:
@@ -187,7 +179,7 @@ def verdicts(
     """
     by_id = {artifact.id: artifact for artifact in paper.artifacts}
     chosen = set(by_id if artifacts is None else artifacts)
-    experiments, stored = experiments_of(paper), source.ids()
+    grading, stored = Grading(paper.name, experiments_of(paper)), source.ids()
     at: dict[str, dict[str, Measurement]] = {}
     result = []
     for claim in published(paper.name) if claims is None else claims:
@@ -199,7 +191,7 @@ def verdicts(
             continue
         if artifact.id not in at:
             at[artifact.id] = measurements(artifact, source, profile, claimed=True)
-        result.append(_verdict(claim, artifact, at[artifact.id], experiments, stored))
+        result.append(_verdict(claim, artifact, at[artifact.id], grading, stored))
     return result
 
 
@@ -238,15 +230,15 @@ def grades(artifact: str, measurement: Measurement) -> dict[str, Grade]:
     paper = artifact.partition("/")[0]
     if paper not in catalogue.PAPERS:
         return {}
+    grading = Grading(paper, experiments_of(catalogue.paper(paper)))
     asked = [c for c in entries(paper) if c.artifact == artifact and c.quantity in measurement.rests]
-    experiments = experiments_of(catalogue.paper(paper))
-    return {c.id: grade(c.id, measurement.rests[c.quantity], experiments) for c in asked}
+    return {claim.id: grading.grade(claim.id, measurement.rests[claim.quantity]) for claim in asked}
 
 
 def scales(panel: Panel, evidence: Evidence, measurement: Measurement, drawn: Iterable[str]) -> set[str]:
     """The scales of the runs that a panel has ``drawn`` (of all, where it read none) and that no claim rests on."""
     paper = panel.id.partition("/")[0]
-    experiments = experiments_of(catalogue.paper(paper))
+    grading = Grading(paper, experiments_of(catalogue.paper(paper)))
     asked = {spec.id for specs in evidence.groups.values() for spec in specs}
     claimed = _asked(panel.id) & set(measurement.rests)
     judged = {read.spec.id for name in claimed for read in measurement.rests[name].runs}
@@ -256,7 +248,7 @@ def scales(panel: Panel, evidence: Evidence, measurement: Measurement, drawn: It
     for specs in evidence.groups.values():  # a group together, for the number of its seeds
         runs = tuple(read_of(frame.stored[spec.id]) for spec in specs if spec.id in alone)
         if runs:
-            found.add(grade(f"{panel.id}/drawing", Rests(runs), experiments).rests_on)
+            found.add(grading.grade(f"{panel.id}/drawing", Rests(runs)).rests_on)
     return found
 
 
@@ -264,7 +256,7 @@ def _verdict(
     claim: Claim,
     artifact: Artifact,
     measured: Mapping[str, Measurement],
-    experiments: Mapping[str, Experiment],
+    grading: Grading,
     stored: Collection[str],
 ) -> Verdict:
     """The verdict at the largest profile that measured the claim's quantity; smaller ones serve as proxy."""
@@ -276,27 +268,46 @@ def _verdict(
         ours = measurement.found.get(claim.quantity)
         if ours is not None and large_enough:
             rests = measurement.rests[claim.quantity]
-            try:
-                graded = grade(claim.id, rests, experiments)
-            except Exception as error:  # hinders no other claim, as in ``measure_evidence``
-                why = f"{claim.id} could not be graded: {type(error).__name__}: {error}"
-                return Verdict(claim, "not run", why, ours, profile, red=True)
-            try:
-                verdict = judge(claim, ours, profile, graded.rests_on)
-                began = {read.spec.id: read.began for read in rests.runs}
-                held = standing(claim, artifact, began, stored, rests.digest)
-                if verdict.verdict != "not run":
-                    verdict = _graded(verdict, graded, held, rests)
-                    verdict = _as_registered(verdict, held, measurement.found)
-                    return _unless_contested(verdict, measurement)
-            except ClaimError as error:  # what was measured does not fit the claim: nobody else's fault
-                return Verdict(claim, "not run", str(error), ours, profile, red=True)
+            if claim not in measurement.judged:
+                measurement.judged[claim] = _judged(claim, ours, rests, profile, grading)
+            verdict = measurement.judged[claim]
+            if verdict.verdict != "not run":
+                held = standing(claim, artifact, rests.began, stored, rests.digest)
+                verdict = replace(verdict, order=held.order, decides=verdict.decides and held.order in DECIDING)
+                return _unless_contested(_as_registered(verdict, held, measurement.found), measurement)
+            if verdict.red:
+                return verdict
             proxy = proxy or verdict.proxy
         if ours is not None and ours.known:
             proxy = proxy or ours
     few = [m.few_seeds[claim.quantity] for m in measured.values() if claim.quantity in m.few_seeds]
     proxy = proxy or next(iter(few), None)
     return not_run(claim, lacking(claim, measured), proxy)
+
+
+def _judged(claim: Claim, ours: Estimate, rests: Rests, profile: str, grading: Grading) -> Verdict:
+    """The judge's word on a number and what it rests on; red *not run* where it has no grade or does not fit."""
+    try:
+        graded = grading.grade(claim.id, rests)
+    except Exception as error:  # hinders no other claim, as in ``measure_evidence``
+        why = f"{claim.id} could not be graded: {type(error).__name__}: {error}"
+        return Verdict(claim, "not run", why, ours, profile, red=True)
+    try:
+        verdict = judge(claim, ours, profile, graded.rests_on)
+    except ClaimError as error:  # what was measured does not fit the claim: nobody else's fault
+        return Verdict(claim, "not run", str(error), ours, profile, red=True)
+    if verdict.verdict == "not run":
+        return verdict
+    return replace(
+        verdict,
+        rests_on=graded.rests_on,
+        because=graded.because,
+        settings=graded.printed,
+        decides=graded.decides,
+        runs=tuple(rests.began),
+        digest=rests.digest,
+        began=min(rests.began.values(), default=""),
+    )
 
 
 def _as_registered(verdict: Verdict, held: Standing, measured: Mapping[str, Estimate]) -> Verdict:
@@ -335,21 +346,6 @@ def _as_registered(verdict: Verdict, held: Standing, measured: Mapping[str, Esti
     return replace(found, why=why, exploratory=verdict)
 
 
-def _graded(verdict: Verdict, grade: Grade, held: Standing, rests: Rests) -> Verdict:
-    """The verdict with what it rests on, and whether its rule stood first."""
-    return replace(
-        verdict,
-        rests_on=grade.rests_on,
-        because=grade.because,
-        settings=grade.printed,
-        decides=grade.decides and held.order in DECIDING,
-        order=held.order,
-        runs=tuple(read.spec.id for read in rests.runs),
-        digest=rests.digest,
-        began=min((read.began for read in rests.runs), default=""),
-    )
-
-
 def lacking(claim: Claim, measured: Mapping[str, Measurement]) -> str:
     """What would be needed to decide a claim, in one sentence; of runs, those that its own profile lacks."""
     if claim.lacks:
@@ -365,9 +361,9 @@ def _unless_contested(verdict: Verdict, measurement: Measurement) -> Verdict:
 
     Of a run that is held in another version, which its seeds are too few to judge, the verdict stands and says so.
     """
-    rests = measurement.rests.get(verdict.claim.quantity)
-    read = {run.spec.id for run in rests.runs} if rests else set[str]()
-    if not (odd := sorted(read & set(measurement.survey.contested))):
+    rests = measurement.rests.get(verdict.claim.quantity)  # of the registered rule, which may ask for another
+    read = set(rests.began) if rests else set[str]()
+    if not (odd := sorted(read & measurement.survey.contested.keys())):
         if unjudged := sorted(read & measurement.survey.untold):
             why = f"{verdict.why}; another version of {len(unjudged)} of its runs, {unjudged[0]} first, has too few "
             return replace(verdict, why=f"{why}seeds to be judged", disputed=True)

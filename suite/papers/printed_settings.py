@@ -30,7 +30,7 @@ import math
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ from suite.papers import catalogue
 
 NOT_PRINTED = "not printed"
 LENGTHS = ("epochs", "updates", "until")
+SETTINGS = ("rate", "batch", "momentum", "decay", "drops", "length", "seeds", "preparation")  # that are counted
 NEEDED = ("data", "preparation", "network", "batch", "rate", "momentum", "decay", "drops", "seeds", "sample")
 OTHERS = ("labels", "rule", "splitting", "workers", "dropout", "warmstart", "tested", "recorded", "hardware")
 FIELDS = (*NEEDED, *LENGTHS, *OTHERS)
@@ -84,8 +85,14 @@ class PrintedExperiment:
         """Whether it learns from a data set, rather than naming a network or a machine alone."""
         return self["data"] is not None
 
+    @cached_property
+    def settings(self) -> list[str]:
+        """Those of SETTINGS that the text prints, and not a script alone."""
+        by_text = {name for name, printed in self.fields.items() if printed is not None and not printed.script}
+        return [name for name in SETTINGS if by_text.intersection(LENGTHS if name == "length" else (name,))]
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Basis:
     """What a claim rests on in the paper: experiments, any of which a run may follow, and the machine."""
 
@@ -100,39 +107,23 @@ class Basis:
 
 @dataclass(frozen=True)
 class PrintedSettings:
-    """One paper's table."""
+    """One paper's table.
 
-    paper: str
-    experiments: Mapping[str, PrintedExperiment]
-    machine: Printed | None
-    artifacts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    Attributes:
+        experiments: by name.
+        bases: by artifact (``fig1``), and by claim (``fig1/gain``) where one differs from its artifact; under the
+            empty name that of a statement which the paper makes in general.
+        exact: experiments whose outcome rests on no data and no clock, and why.
+    """
+
+    experiments: Mapping[str, PrintedExperiment] = field(default_factory=dict)
+    bases: Mapping[str, Basis] = field(default_factory=lambda: {"": Basis((), None)})
     exact: Mapping[str, str] = field(default_factory=dict)
 
     def basis(self, claim_id: str) -> Basis:
-        """What the paper prints for a claim.
-
-        A statement that the paper makes in general is held against all of its experiments that train.
-        """
-        _, artifact, name = claim_id.split("/")
-        shared = self.artifacts.get(artifact, {})
-        own = shared.get("claims", {}).get(name, {})
-        entry = {**shared, **own}
-        changed = {**shared.get("fields", {}), **own.get("fields", {})}
-        found = [self.experiments[group] for group in entry.get("from", ())]
-        if not found and changed and "data" not in changed:
-            found = [PrintedExperiment(artifact, {})]
-        if not found:
-            found = [e for e in self.experiments.values() if e.trains and not missing(e)]
-        machine = changed.get("hardware", self.machine)
-        return Basis(
-            tuple(replace(e, fields={**e.fields, **changed}) for e in found),
-            machine,
-            entry.get("every", False),
-            entry.get("speaks_of", ""),
-            "from" in own,
-            entry.get("modelled", ""),
-            tuple(self.experiments[group] for group in entry.get("lent", ()) if self.experiments[group] not in found),
-        )
+        """What the paper prints for a claim."""
+        place = claim_id.partition("/")[2]
+        return self.bases.get(place) or self.bases.get(place.partition("/")[0]) or self.bases[""]
 
 
 def missing(experiment: PrintedExperiment) -> list[str]:
@@ -146,7 +137,7 @@ def settings(paper: str) -> PrintedSettings:
     """The table of a paper, empty where it has none. Raises SettingsError."""
     path = catalogue.PAPERS[paper].home / "published" / "settings" / f"{paper}.toml"
     if not path.exists():
-        return PrintedSettings(paper, {}, None)
+        return PrintedSettings()
     return load(path, frozenset(claim.id for claim in catalogue.entries(paper)))
 
 
@@ -160,18 +151,18 @@ def load(path: Path, ids: frozenset[str]) -> PrintedSettings:
     paper = path.stem
     groups = document.get("groups", {})
     experiments = {name: PrintedExperiment(name, _inherited(groups, name, path.name)) for name in groups}
-    artifacts = {}
+    machine = _field(document["hardware"], f"{path.name}: hardware") if "hardware" in document else None
+    bases = {"": _basis("", {}, experiments, machine, path.name)}
     for name, table in document.get("artifacts", {}).items():
         names = {claim.rpartition("/")[2] for claim in ids if claim.startswith(f"{paper}/{name}/")}
         if not names:
             raise SettingsError(f"{path.name} [artifacts.{name}]: the paper has no such artifact")
-        artifacts[name] = _artifact(table, names, experiments, f"{path.name} [artifacts.{name}]")
+        bases |= _bases(name, table, names, experiments, machine, f"{path.name} [artifacts.{name}]")
     exact = document.get("exact", {})
     for name, why in exact.items():
         if not isinstance(why, str) or not why:
             raise SettingsError(f"{path.name} {name}: it must say why")
-    machine = _field(document["hardware"], f"{path.name}: hardware") if "hardware" in document else None
-    return PrintedSettings(paper, experiments, machine, artifacts, exact)
+    return PrintedSettings(experiments, bases, exact)
 
 
 def _known(table: Mapping[str, Any], known: set[str], where: str) -> None:
@@ -190,33 +181,54 @@ def _inherited(groups: Mapping[str, Any], name: str, file: str, below: tuple[str
     return {**(_inherited(groups, model, file, (*below, name)) if model else {}), **own}
 
 
-def _artifact(
-    table: Any, names: set[str], experiments: Mapping[str, PrintedExperiment], where: str
-) -> dict[str, Any]:
-    """An artifact's entry, its claims' entries under ``claims``."""
-    claims = {name: entry for name, entry in table.items() if name in names and isinstance(entry, dict)}
-    own_fields = {name: entry for name, entry in table.items() if name not in claims}
-    if bare := sorted((set(own_fields) & names) - set(FIELDS)):
+def _bases(
+    artifact: str,
+    table: Mapping[str, Any],
+    names: set[str],
+    experiments: Mapping[str, PrintedExperiment],
+    machine: Printed | None,
+    where: str,
+) -> dict[str, Basis]:
+    """What an artifact is held against, and those of its claims (``names``) whose own entry stands over its."""
+    claims = {name: own for name, own in table.items() if name in names and isinstance(own, dict)}
+    shared = {key: value for key, value in table.items() if key not in claims}
+    if bare := sorted((set(shared) & names) - set(FIELDS)):
         raise SettingsError(f"{where}: what is said of the claims {bare} must be tables")
-    entry = _entry(own_fields, experiments, where, names)
-    entry["claims"] = {name: _entry(own, experiments, f"{where[:-1]}.{name}]") for name, own in claims.items()}
-    return entry
+    found = {artifact: _basis(artifact, shared, experiments, machine, where)}
+    for name, own in claims.items():
+        basis = _basis(artifact, {**shared, **own}, experiments, machine, f"{where[:-1]}.{name}]")
+        found[f"{artifact}/{name}"] = replace(basis, named="from" in own)
+    return found
 
 
-def _entry(
-    table: Any, experiments: Mapping[str, PrintedExperiment], where: str, names: set[str] | None = None
-) -> dict[str, Any]:
-    """What an artifact or a claim says beside the fields that it changes, and these fields."""
-    _known(table, {*FIELDS, "from", "every", "speaks_of", "modelled", "lent", *(names or ())}, where)
-    found: dict[str, Any] = {key: table[key] for key in ("every", "speaks_of", "modelled") if key in table}
-    for group in (*table.get("from", ()), *table.get("lent", ())):
+def _basis(
+    artifact: str,
+    entry: Mapping[str, Any],
+    experiments: Mapping[str, PrintedExperiment],
+    machine: Printed | None,
+    where: str,
+) -> Basis:
+    """The experiments that an entry names, with the fields that it changes. Without a name: all that train."""
+    _known(entry, {*FIELDS, "from", "every", "speaks_of", "modelled", "lent"}, where)
+    for group in (*entry.get("from", ()), *entry.get("lent", ())):
         if group not in experiments:
             raise SettingsError(f"{where}: there is no group {group!r}; there are {sorted(experiments)}")
         if absent := missing(experiments[group]):
             raise SettingsError(f"{where}: group {group!r} does not say {absent}: a place, or {NOT_PRINTED!r}")
-    found |= {key: tuple(table[key]) for key in ("from", "lent") if key in table}
-    found["fields"] = {key: _field(table[key], f"{where} {key}") for key in FIELDS if key in table}
-    return found
+    changed = {key: _field(entry[key], f"{where} {key}") for key in FIELDS if key in entry}
+    found = [experiments[group] for group in entry.get("from", ())]
+    if not found and changed and "data" not in changed:
+        found = [PrintedExperiment(artifact, {})]
+    if not found:
+        found = [each for each in experiments.values() if each.trains and not missing(each)]
+    return Basis(
+        tuple(replace(each, fields={**each.fields, **changed}) for each in found),
+        changed.get("hardware", machine),
+        entry.get("every", False),
+        entry.get("speaks_of", ""),
+        modelled=entry.get("modelled", ""),
+        lent=tuple(each for group in entry.get("lent", ()) if (each := experiments[group]) not in found),
+    )
 
 
 def _field(raw: Any, where: str) -> Printed | None:

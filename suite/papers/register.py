@@ -80,13 +80,19 @@ class Register:
     moved: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
     families: str = ""  # since when claims on the same runs are corrected together; "" for ever
     merged: Mapping[str, str] = field(default_factory=dict)  # last verdicts of claims taken from the board
+    asked: Mapping[str, set[str]] = field(default_factory=dict)  # by artifact, the quantities of all rules there were
 
 
 def rule_of(claim: Claim) -> dict[str, Any]:
     """The fields that decide a claim, as JSON holds them. Words that only explain are left out."""
-    fields = {name: getattr(claim, name) for name in RULE}
-    found = {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items() if value}
-    return found | {name: True for name in ("doubt", "undetermined") if getattr(claim, name)}
+    found: dict[str, Any] = {}
+    for name in RULE:
+        if value := getattr(claim, name):
+            found[name] = list(value) if isinstance(value, tuple) else value
+    for name in ("doubt", "undetermined"):
+        if getattr(claim, name):
+            found[name] = True
+    return found
 
 
 def under(claim: Claim, rule: Mapping[str, Any]) -> Claim:
@@ -101,6 +107,7 @@ def read(home: Path) -> Register:
     """The register of a home, empty where it has none. Raises RegisterError naming a line that cannot be read."""
     path = home / "published" / FILE
     rules: dict[str, list[dict[str, Any]]] = {}
+    asked: dict[str, set[str]] = {}
     grids: dict[str, dict[str, str]] = {}
     removed: dict[str, set[str]] = {}
     moved: dict[str, list[dict[str, Any]]] = {}
@@ -112,6 +119,8 @@ def read(home: Path) -> Register:
             if "claim" in line:
                 lines = moved if "moved" in line else rules
                 lines.setdefault(line["claim"], []).append(line)
+                if "rule" in line:
+                    asked.setdefault(line["claim"].rpartition("/")[0], set()).add(line["rule"].get("quantity", ""))
                 continue
             if "merged" in line:
                 merged |= {claim: f"{verdict} until {line['date'][:10]}" for claim, verdict in line["merged"].items()}
@@ -127,7 +136,7 @@ def read(home: Path) -> Register:
             raise RegisterError(f"{path}, line {number} is no line of a register: {error}") from error
     listed = home / "published" / UNDATED_RUNS
     undated = frozenset(listed.read_text(encoding="utf-8").split()) if listed.exists() else frozenset()
-    return Register(rules, grids, removed, undated, moved, families, merged)
+    return Register(rules, grids, removed, undated, moved, families, merged, asked)
 
 
 def standing(
@@ -146,17 +155,19 @@ def standing(
         stored: ids of all runs that could have been read.
         digest: of the contents of the runs that were read.
     """
-    held = _ordered(claim, artifact, began, stored)
-    moved = read(PAPERS[claim.paper].home).moved.get(claim.id, [])
-    first = next((line for line in moved if line["moved"]["runs"] == digest), None)
-    if first is None or held.order == UNREGISTERED or held.rule or held.earlier:
-        return held
-    return replace(held, earlier=first["moved"], since=first["date"])
-
-
-def _ordered(claim: Claim, artifact: Artifact | None, began: Mapping[str, str], stored: Iterable[str]) -> Standing:
-    """How the rule and the runs of a claim follow each other."""
     register = read(PAPERS[claim.paper].home)
+    held = _ordered(claim, artifact, began, stored, register)
+    if held.order != UNREGISTERED and not held.rule and not held.earlier:
+        for line in register.moved.get(claim.id, ()):
+            if line["moved"]["runs"] == digest:
+                return replace(held, earlier=line["moved"], since=line["date"])
+    return held
+
+
+def _ordered(
+    claim: Claim, artifact: Artifact | None, began: Mapping[str, str], stored: Iterable[str], register: Register
+) -> Standing:
+    """How the rule and the runs of a claim follow each other."""
     history = register.rules.get(claim.id, [])
     if what := differs(claim, artifact, register):
         return Standing(UNREGISTERED, because=what)
@@ -165,39 +176,31 @@ def _ordered(claim: Claim, artifact: Artifact | None, began: Mapping[str, str], 
     if not began:  # arithmetic on what is printed: the first rule came before anything
         return Standing(first.get("order", REGISTERED), **about) if first is last else _governed(first, about)
     grid = register.grids.get(claim.artifact, {})
-    if any(not when and run not in register.undated for run, when in began.items()):
+    if not all(began.values()) and {run for run, when in began.items() if not when} - register.undated:
         return Standing(UNDATED, **about)
-    if any(when and when < grid.get(run, "") for run, when in began.items()):
+    if [run for run, when in began.items() if when and when < grid.get(run, "")]:
         return Standing(LATE, **about)
-    governing = _in_force(history, min(began.values()))
-    if governing is None:
+    first_began = min(began.values())
+    # Lines of the closed register know the order themselves.
+    in_force = [line for line in history if line["date"] <= first_began or "order" in line]
+    if not in_force:
         return Standing(LATE, **about)
+    governing = in_force[-1]
     if register.removed.get(claim.artifact, set()).intersection(stored):
         return Standing(AMENDED, **about)  # runs that were asked for, and are stored, are asked for no more
     if governing is not last:
         return _governed(governing, about)
-    if last.get("order") and any(when < last["date"] for when in began.values()):
-        return _closed(last, began, about)
+    if last.get("order") and first_began < last["date"]:
+        earlier = last.get("earlier")  # stands until other runs are read
+        if earlier and max(began.values()) > earlier["date"]:
+            earlier = None
+        return Standing(last["order"], **about, rule=last.get("before"), earlier=earlier)
     return Standing(REGISTERED, **about)
-
-
-def _closed(line: Mapping[str, Any], began: Mapping[str, str], about: Mapping[str, str]) -> Standing:
-    """As the closed register ordered rule and runs. Its earlier number stands until other runs are read."""
-    earlier = line.get("earlier")
-    if earlier and max(began.values()) > earlier["date"]:
-        earlier = None
-    return Standing(line["order"], **about, rule=line.get("before"), earlier=earlier)
 
 
 def _governed(line: Mapping[str, Any], about: Mapping[str, str]) -> Standing:
     order = line["order"] if line.get("order") in (LATE, UNDATED) else AMENDED
     return Standing(order, **about, rule=line["rule"], earlier=line.get("earlier"))
-
-
-def _in_force(history: list[dict[str, Any]], began: str) -> dict[str, Any] | None:
-    """The last rule registered before a run began. Lines of the closed register know the order themselves."""
-    before = [line for line in history if line["date"] <= began or "order" in line]
-    return before[-1] if before else None
 
 
 def differs(claim: Claim, artifact: Artifact | None, register: Register) -> str:

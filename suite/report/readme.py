@@ -133,9 +133,8 @@ def _strength(verdict: Verdict) -> tuple[bool, int, bool, bool, bool, int]:
     ours = verdict.measured
     assert ours is not None
     scale = EMPIRICAL.index(verdict.rests_on) if verdict.rests_on in EMPIRICAL else len(EMPIRICAL)
-    wide = any(low < high for _, low, high in ours.spans)
     settled = verdict.decides and verdict.verdict in DECIDED
-    return not settled, scale, not wide, verdict.claim.rule == "holds", bool(verdict.exploratory), -ours.n
+    return not settled, scale, not ours.spread, verdict.claim.rule == "holds", bool(verdict.exploratory), -ours.n
 
 
 def board_of_papers(verdicts: Sequence[Verdict]) -> str:

@@ -18,7 +18,7 @@ import json
 import os
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -177,25 +177,36 @@ class Layered:
 
     def versions(self, run_id: str) -> list[Run]:
         """The run from every source that holds it, in their order; raises as ``read``."""
-        found = [run for runs in collect(self.sources, run_id) for run in runs]
+        found: list[Run] = []
+        for source in self.sources:
+            if isinstance(source, Archive) and run_id not in source.sealed:
+                continue
+            with contextlib.suppress(KeyError):
+                found += versions(source, run_id)
         if not found:
             raise KeyError(run_id)
         return found
-
-
-def collect(sources: Iterable[Runs], run_id: str) -> Iterator[list[Run]]:
-    """The versions of a run in each of the sources that hold it."""
-    for source in sources:
-        if isinstance(source, Archive) and run_id not in source.sealed:
-            continue
-        with contextlib.suppress(KeyError):
-            yield versions(source, run_id)
 
 
 def versions(source: Runs, run_id: str) -> list[Run]:
     """Every version of a run that a source holds, the deciding one first. Raises as ``read``."""
     several = getattr(source, "versions", None)
     return several(run_id) if several else [source.read(run_id)]
+
+
+def contents(source: Runs, run_ids: Set[str]) -> tuple[Any, ...]:
+    """What a source holds of these runs, as digests: of an exported file its manifest's. Raises UnusableRun."""
+    found: list[tuple[Any, ...]] = []
+    for layer in source.sources if isinstance(source, Layered) else (source,):
+        if isinstance(layer, Archive):
+            held = sorted(run_ids & layer.sealed.keys())
+            found.append((*held, *map(layer.sealed.__getitem__, held)))
+        elif isinstance(layer, Layered):
+            found.append(contents(layer, run_ids))
+        else:
+            held = sorted(run_ids & layer.ids())
+            found.append(tuple(run.files[CHECKSUMS] for run_id in held for run in versions(layer, run_id)))
+    return tuple(found)
 
 
 def open_runs(path: Path) -> Runs:

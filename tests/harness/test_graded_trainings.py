@@ -9,8 +9,8 @@ from test_departures import printed, spec
 from suite.claims.estimate import EXACT, MODELLED, REDUCED, STAND_IN, WHOLE
 from suite.experiment import Experiment
 from suite.papers import grades
-from suite.papers.grades import Grade, ReadOf, Rests, grade, machine_of, read_of
-from suite.papers.printed_settings import Printed, PrintedSettings
+from suite.papers.grades import Grade, Grading, ReadOf, Rests, machine_of, read_of
+from suite.papers.printed_settings import Basis, Printed, PrintedSettings
 from suite.runs.store import Outcome, encode, verified
 from suite.spec import RunSpec
 
@@ -19,17 +19,16 @@ from suite.spec import RunSpec
 def table(monkeypatch):
     """Makes a paper's table of printed settings the one that is read."""
 
-    def made(*experiments, machine=None, entry=None, **more):
+    def made(*experiments, machine=None, exact=(), **entry):
         by_name = {each.name: each for each in experiments}
-        artifacts = {"fig1": {"from": tuple(by_name), **(entry or {})}}
-        settings = PrintedSettings("toy", by_name, machine, artifacts, **more)
+        settings = PrintedSettings(by_name, {"fig1": Basis(experiments, machine, **entry)}, dict(exact))
         monkeypatch.setattr(grades, "settings", lambda paper: {"toy": settings}[paper])
 
     return made
 
 
 def graded(*reads, experiments=None):
-    return grade("toy/fig1/claim", Rests(reads), experiments or {})
+    return Grading("toy", experiments or {}).grade("toy/fig1/claim", Rests(reads))
 
 
 def read(made=None, machine="here", results=(), best=None):
@@ -110,7 +109,7 @@ def test_what_learns_nothing_is_what_its_experiment_declares(table, about, grade
 
 
 def test_a_measure_that_applies_a_cost_model_is_named_in_the_table(table):
-    table(printed(), entry={"modelled": "Eq. 19"})
+    table(printed(), modelled="Eq. 19")
     assert graded() == Grade(MODELLED, "Eq. 19", False)
 
 
@@ -118,7 +117,7 @@ def test_an_exact_run_counts_only_for_a_claim_that_names_its_experiments(table):
     exact = {"exact": {"toy/train": "arithmetic"}}
     table(printed(epochs=200), **exact)
     assert graded(read()) == Grade(EXACT, "", True)
-    table(printed(epochs=200), entry={"claims": {"claim": {"from": ("group",)}}}, **exact)
+    table(printed(epochs=200), named=True, **exact)
     assert graded(read()) == Grade(REDUCED, "100 of 200 epochs", False)
 
 

@@ -14,7 +14,7 @@ from suite.data.catalogue import DATASETS
 from suite.experiment import Experiment
 from suite.papers.catalogue import PAPERS, paper
 from suite.papers.described import Described, describe
-from suite.papers.grades import Grade, ReadOf, Rests, _together, departures, grade, read_of
+from suite.papers.grades import Grade, Grading, ReadOf, Rests, _together, departures, read_of
 from suite.papers.printed_settings import SCALES, missing, settings
 from suite.runner.cost import TRAIN
 from suite.runs.store import Outcome, Store, encode
@@ -28,8 +28,8 @@ def graded(claim: str, *specs: RunSpec, machine: str = HERE, results: frozenset[
 
 
 def graded_reads(claim: str, *reads: ReadOf) -> Grade:
-    experiments = {"train": TRAIN, **paper(claim.partition("/")[0]).experiments}
-    return grade(claim, Rests(reads), experiments)
+    name = claim.partition("/")[0]
+    return Grading(name, {"train": TRAIN, **paper(name).experiments}).grade(claim, Rests(reads))
 
 
 def rudra(
@@ -290,7 +290,7 @@ def test_a_computation_that_nobody_declared_is_a_stand_in():
     """Also somebody's own training on somebody's own data."""
     undeclared = {"toy/run": Experiment(lambda: graded)}
     rests = Rests((ReadOf(RunSpec("toy/run"), HERE),))
-    found = grade("isgd/eq21/bound", rests, undeclared)
+    found = Grading("isgd", undeclared).grade("isgd/eq21/bound", rests)
     assert found == Grade(STAND_IN, "nobody says what toy/run computes", False)
 
 

@@ -120,7 +120,7 @@ def in_measuring(artifact: Artifact, patch: pytest.MonkeyPatch) -> Artifact:
 
 
 def in_grading(artifact: Artifact, patch: pytest.MonkeyPatch) -> Artifact:
-    patch.setattr(measurement, "grade", broken)
+    patch.setattr(measurement.Grading, "grade", broken)
     return artifact
 
 
