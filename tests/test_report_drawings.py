@@ -21,7 +21,7 @@ from suite.papers.grades import Grade
 from suite.papers.measurement import verdicts
 from suite.papers.panel import Panel, Quantity, read
 from suite.report import style
-from suite.report.drawing import SVG, DrawingError, draw_selection, drawing, image, table_of
+from suite.report.drawing import SVG, DrawingError, draw_selection, drawing, image, numbered, table_of
 from suite.report.site.build import write_site
 from suite.runs.archive import Layered
 from suite.runs.store import CHECKSUMS, Store, UnusableRun, seal
@@ -154,6 +154,19 @@ def test_a_figure_as_svg_is_described_and_in_the_ink_of_its_viewer(paper, store)
     assert "currentColor" in svg
     assert HOSTILE in "".join(root.itertext())
     assert "<script" not in svg
+
+
+def test_what_a_figure_refers_to_is_named_by_its_place():
+    """Two drawings of one figure differ in the last bits of their layout, which matplotlib hashes for its names."""
+    drawn = [
+        f'<use xlink:href="#m{name}"/><g clip-path="url(#p{name})"/><path id="m{name}"/><clipPath id="p{name}"/>'
+        f"<text>run {name}</text>"
+        for name in ("0123456789", "abcdef0123")
+    ]
+    first, second = (numbered(svg, "fake/fig1").replace("abcdef0123", "0123456789") for svg in drawn)
+    assert first == second
+    assert first.count("fake-fig1-0") == first.count("fake-fig1-1") == 2
+    assert "<text>run 0123456789</text>" in first
 
 
 def test_the_same_runs_give_the_same_files(paper, store, tmp_path):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from collections import Counter
 from dataclasses import astuple, replace
 from functools import partial
 from pathlib import Path
@@ -19,6 +21,7 @@ from paper_figures.together.seconds import LINKS, TIMES, Costs
 from paper_figures.together.tasks import DIGITS, MNIST, TASKS, Task
 from suite.claims.intervals import Interval
 from suite.commands.together import board as shown
+from suite.commands.together import rows
 from suite.data.catalogue import DATASETS, DatasetInfo
 from suite.data.images import content_digest
 from suite.data.text import character_windows, load_pairs
@@ -154,6 +157,20 @@ def test_a_method_of_another_package_stands_on_the_board(tmp_path: Path, monkeyp
     assert [each.method.label for each in rows] == ["SGD", "Local SGD, rarely"]
     assert math.exp(rows[1].ratios["rounds"].log.mean) == pytest.approx(0.5)
     assert board.PANEL.more(frame)["rare-4-rounds"].of(frame).values == (pytest.approx(math.log(0.5)),)
+
+
+def test_a_table_wider_than_the_terminal_goes_on_below(tmp_path: Path):
+    """Nothing is wider than the terminal, every block names the methods, and no number is lost."""
+    gradients = {"sgd": [1000.0, 1200.0], "sma-4": [1100.0, 1500.0], "sma-16": [1100.0, 1300.0]}
+    table = board.table(ARTIFACT, fabricated(tmp_path, gradients, {name: [0.02, 0.02] for name in gradients}))
+    words = lambda lines: Counter(" ".join(lines).split())
+    for most in (50, 60, 80, 100, 200):
+        text = rows(table, most)
+        assert max(map(len, text)) <= most
+        blocks = "\n".join(text).split("\n\n")
+        assert all(re.search(r"SMA\^? +4\b", block) and re.search(r"SMA\^? +16\b", block) for block in blocks)
+        assert words(rows(table, 200)) <= words(text)
+        assert (len(blocks) == 1) == (most >= len(max(rows(table, 200), key=len)))
 
 
 def test_without_sgd_there_is_nothing_to_compare_with(tmp_path: Path):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from suite.claims.judge import Claim
 from suite.commands import plan as value
-from suite.commands.plan import Planned, forecast, ranked, stages, within
+from suite.commands.plan import Planned, decidable, forecast, ranked, stages, within
 from suite.papers.artifact import Artifact, Paper
+from suite.papers.panel import Panel, Quantity
 from suite.spec import RunSpec
 
 SECONDS = {"cheap": 10.0, "dear": 100.0, "shared": 50.0, "gpu": 1000.0, "told": 1.0}  # by run
@@ -86,6 +89,23 @@ def test_what_a_budget_decides_is_told_beforehand(selection):
     assert forecast(left, 1e6, 1)[0].endswith("11 claims by 2 artifacts")  # without all of its runs none decides any
     cheap, _, dear, *_ = made
     assert within([dear, cheap], 99.0, 1) == ([cheap], [dear])  # what does not fit holds nothing up
+
+
+def test_a_claim_whose_runs_are_stored_is_not_decided_again(selection):
+    """Of an artifact that is stored in part only the claims are counted that read a missing run."""
+    read = {
+        "a": ("cheap",),
+        "b": ("shared",),
+        "both": ("cheap", "shared"),
+        "chosen": lambda frame: filter(frame.whole, ["cheap"]),
+        "by results": lambda frame: [frame.one("cheap")["result"]],
+    }
+    quantities = {name: Quantity(lambda frame: 1.0, groups) for name, groups in read.items()}
+    panel = Panel("toy/t", "t", artifact("t", "cheap", "shared").runs, quantities=quantities)
+    (claim,) = claims("t", 1)
+    left = lambda name: decidable(replace(claim, quantity=name), panel, "reduced", "cpu", {SPECS["cheap"].id})
+    found = {name for name in read if left(name)}
+    assert found == {"b", "both", "by results"}
 
 
 def test_no_run_is_lost_or_made_twice(selection):

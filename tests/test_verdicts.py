@@ -198,13 +198,18 @@ def test_what_goes_wrong_in_one_quantity_hinders_no_other():
     def lacking(frame):
         raise Missing("2 of 3 runs")
 
+    def newer(frame):
+        return {"loss": 1.0}["error"]
+
     panel = Panel("fake/x", "")
-    for value in (damaged, wrong, lacking, lambda frame: 2):
+    for value in (damaged, wrong, lacking, newer, lambda frame: 2):
         panel.quantity(value.__name__)(value)
     measured = measure_evidence(panel, Evidence(Layered([]), {}, "smoke"))
     assert measured.found == {"<lambda>": exact(2)}
     told = "fake/x/wrong could not be measured at smoke: ZeroDivisionError: by zero"
-    assert measured.damaged == ["run a: is broken", told]
+    *others, unstored = measured.damaged
+    assert others == ["run a: is broken", told]
+    assert unstored.startswith("fake/x/newer could not be measured at smoke: KeyError: 'error'; runs that were")
     assert {name: str(error) for name, error in measured.missing.items()} == {"lacking": "2 of 3 runs"}
 
 

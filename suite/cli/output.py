@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ def source(store: Path | None, only_mine: bool = False) -> Any:
     return of_user(store) if only_mine else with_committed(store)
 
 
-OURS = ("suite", "reference_impls", "paper_figures")
+OURS = ("suite", "reference_impls", "paper_figures", "sgd_scaling_suite")
 ALL = "sgd-scaling-suite[all]"
 NO_ROOM = re.compile("failed to map segment|cannot allocate memory", re.IGNORECASE)  # in the system loader's words
 
@@ -40,10 +41,19 @@ def nobody_reads() -> int:
     return 128 + signal.SIGPIPE
 
 
+def top(module: str) -> str:
+    """The package that a module belongs to."""
+    return module.partition(".")[0]
+
+
+def importer(error: ModuleNotFoundError) -> str:
+    """The package whose code asked for the module that was not found."""
+    frames = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return next((top(name) for name in reversed(frames) if top(name) not in ("", "importlib")), OURS[0])
+
+
 def explain(error: Exception) -> int:
     """Say what went wrong: a sentence for what a user can act on, a traceback for a fault of ours."""
-    import traceback
-
     from suite.runs.store import UnusableRun
 
     # Some versions of typer carry a click of their own, so click's errors are known by name and shape.
@@ -56,8 +66,10 @@ def explain(error: Exception) -> int:
         shown.show()
     elif hasattr(error, "format_message"):
         say(f"sgd-suite: {' '.join(error.format_message().split())}")
-    elif isinstance(error, ModuleNotFoundError) and not str(error.name).startswith(OURS):
-        say(f"sgd-suite: this needs the Python package {error.name}, which is not installed here: pip install {ALL}")
+    elif isinstance(error, ModuleNotFoundError) and top(str(error.name)) not in (*OURS, importer(error)):
+        needing, cure = ("this", ALL) if importer(error) in OURS else (importer(error), top(str(error.name)))
+        package = f"the Python package {error.name}, which is not installed here"
+        say(f"sgd-suite: {needing} needs {package}: pip install {cure}")
     elif isinstance(error, ValueError | OSError):
         say(f"sgd-suite: {' '.join(str(error).split())}")
     elif type(error) is ImportError and NO_ROOM.search(str(error)):

@@ -107,10 +107,10 @@ def plan(
         from suite.commands.plan import forecast, ranked
         from suite.training.numerics import pick_device
 
-        lacking = planning.missing_data(planned, data)
-        here = [p for p in planned if not lacking.keys() & set(p.data)]
+        missing = planning.missing_data(planned, data)
+        here = [p for p in planned if not missing.keys() & set(p.data)]
         on = device if device != Device.auto else pick_device(device)  # a plan for a card that is not here
-        left_out = [f"left out, missing: {why}" for why in lacking.values()]
+        left_out = [f"left out, {line}" for line in planning.lacking_data(missing)]
         show([*left_out, *forecast(ranked(selection, here, profile, on, {*yours, *shipped}), budget, workers)])
         if calibration is None:
             show(

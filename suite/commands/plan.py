@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
@@ -18,8 +18,9 @@ from suite.claims.judge import ON_A_CPU, PROFILES, Claim
 from suite.clock import duration
 from suite.commands.terminal import memory
 from suite.data.catalogue import available
-from suite.papers.artifact import Artifact, Paper
+from suite.papers.artifact import Artifact, Missing, Paper
 from suite.papers.catalogue import SelectorError, experiment, published
+from suite.papers.panel import Frame, Panel
 from suite.runner.calibration import Calibration
 from suite.runs.store import Store
 from suite.spec import RunSpec
@@ -158,8 +159,15 @@ def lines(planned: Iterable[Planned], yours: Collection[str], total: Mapping[str
     cost = f"{duration(total['core_seconds'])} {basis}, at most {memory(total['peak_memory_bytes'])} each"
     held = f"{total['yours']} yours, {total['committed']} committed"
     text = [f"{total['runs']} runs at {total['profile']}: {held}; what is not yours takes about {cost}"]
-    text += [f"missing: {why}" for why in total["missing_data"].values()]
+    text += lacking_data(total["missing_data"])
     return text + [_row(p, p.spec.id in yours) for p in sorted(planned, key=lambda p: -p.seconds)]
+
+
+def lacking_data(missing: Mapping[str, str]) -> list[str]:
+    """Missing data sets as text, by name and reason: how to get one; of several the names, and where that stands."""
+    if len(missing) > 1:
+        return [f"missing: {', '.join(missing)}; `sgd-suite data list` says of each how to get it"]
+    return [f"missing: {why}" for why in missing.values()]
 
 
 def _row(planned: Planned, yours: bool) -> str:
@@ -179,8 +187,22 @@ def decidable(claim: Claim, artifact: Artifact, profile: str, device: str, have:
         return False
     if PROFILES.index(claim.profile) > PROFILES.index(profile):
         return False
-    lowest = artifact.ids(claim.profile)
-    return not lowest.issubset(have)
+    return not read_by(claim, artifact) <= set(have)
+
+
+def read_by(claim: Claim, artifact: Artifact) -> Set[str]:
+    """Ids of the runs that a claim reads once all of its artifact are stored; of all where their results choose."""
+    rows = [
+        {"group": group, "seed": spec.seed, "run": spec.id, "fault": None}
+        for group, specs in artifact.runs(claim.profile).items()
+        for spec in specs
+    ]
+    try:
+        if isinstance(artifact, Panel):
+            return set(artifact.quantities[claim.quantity].needs(Frame(rows, claim.profile)).ids)
+    except (KeyError, Missing):  # a quantity that hangs on what is stored, or runs that are not planned here
+        pass
+    return artifact.ids(claim.profile)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from suite.claims.judge import PROFILES
 from suite.clock import duration
-from suite.commands.plan import Planned, calibrated, missing_data, plan
+from suite.commands.plan import Planned, calibrated, lacking_data, missing_data, plan
 from suite.commands.plan import stages as by_value
 from suite.data.catalogue import DataError
 from suite.experiment import CHECKPOINT_SECONDS
@@ -225,18 +225,19 @@ def without_data(
 ) -> set[str]:
     """Ids of a plan's runs that are neither stored nor have their data here.
 
-    A line on stderr names each data set that runs of this ``part`` lack. Raises DataError for it instead unless they
+    A line on stderr names the data sets that runs of this ``part`` lack. Raises DataError for it instead unless they
     may be left out and others of the plan remain.
     """
     left = [p for p in whole if p.spec.id not in stored]
     absent = missing_data(left, root)
     lacking = {p.spec.id for p in left if not absent.keys().isdisjoint(p.data)}
-    for name, why in absent.items():
-        count = sum(name in p.data for p in part if p.spec.id in lacking)
-        if count and (not leave_out or len(lacking) == len(whole)):
-            raise DataError(f"profile {profile} needs the data set {name}: {why}")
-        if count:
-            print(f"{count} runs left out: {why}", file=sys.stderr)
+    mine = [p for p in part if p.spec.id in lacking]
+    wanted = {name: why for name, why in absent.items() if any(name in p.data for p in mine)}
+    if wanted and (not leave_out or len(lacking) == len(whole)):
+        name, why = next(iter(wanted.items()))
+        raise DataError(f"profile {profile} needs the data set {name}: {why}")
+    for line in lacking_data(wanted):
+        print(f"{len(mine)} runs left out, {line}", file=sys.stderr)
     return lacking
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from suite.commands.terminal import folded, width
@@ -42,7 +42,7 @@ def board(task: str, profile: str, budget: int | None, source: Runs) -> list[str
     stored = source.ids()
     absent = [group for group, specs in artifact.runs(profile).items() if not stored.issuperset(s.id for s in specs)]
     notes = [f"not run: {', '.join(absent)}"] if absent else []
-    return [artifact.title, "", *rows(table), "", *folded((*NOTES, *notes), width())]
+    return [*folded([artifact.title], width()), "", *rows(table, width()), "", *folded((*NOTES, *notes), width())]
 
 
 NOTES = (
@@ -54,8 +54,8 @@ NOTES = (
 SIGNS = {">=": "≥", "<=": "≤", "": ""}
 
 
-def rows(table: pd.DataFrame) -> list[str]:
-    """Head and rows, columns aligned; at most 120 characters, as a pipe has."""
+def rows(table: pd.DataFrame, most: int) -> list[str]:
+    """Head and rows, columns aligned; one block under another where they need more than ``most`` characters."""
     links = [score for score in table["score"].unique() if score not in (*WITH_INTERVAL, "test error")]
     body = [["method", "k", "reached", *WITH_INTERVAL, *links, "test error %"]]
     for (method, learners), part in table.groupby(["method", "learners"], sort=False):
@@ -71,8 +71,23 @@ def rows(table: pd.DataFrame) -> list[str]:
                 f"{100 * error['value']:.2f}{'*' if error['says'] else ''}",
             ]
         )
-    widths = [max(map(len, column)) for column in zip(*body, strict=True)]
-    return ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in body]
+    padded = [[text.ljust(max(map(len, column))) for text in column] for column in zip(*body, strict=True)]
+    text: list[str] = []
+    for block in blocks(padded, most):
+        text += [""] * bool(text) + ["  ".join(row).rstrip() for row in zip(*block, strict=True)]
+    return text
+
+
+def blocks(columns: Sequence[Sequence[str]], most: int) -> Iterator[Sequence[Sequence[str]]]:
+    """The columns in blocks of at most ``most`` characters, two between columns; each begins with method and k."""
+    names, others = columns[:2], columns[2:]
+    block = [*names]
+    for column in others:
+        if sum(len(each[0]) + 2 for each in (*block, column)) - 2 > most and len(block) > len(names):
+            yield block
+            block = [*names]
+        block.append(column)
+    yield block
 
 
 def cell(row: pd.Series, *, interval: bool = False) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -216,11 +217,21 @@ def show_quantities(artifact: Artifact, evidence: Mapping[str, Evidence]) -> Non
     table = sheet("quantity", "settings", "ours")
     for name in dict.fromkeys(name for each in found.values() for name in each):
         told = {label: few(_said(each[name], claims.get(name))) for label, each in found.items() if name in each}
-        if len(set(told.values())) > 1:
+        if len(set(told.values())) > 1 and differ([each[name] for each in found.values() if name in each]):
             for place, (label, text) in enumerate(told.items()):
                 table.add_row("" if place else name, label, text)
     if table.rows:
         console().print(table)
+
+
+def differ(found: Sequence[Estimate]) -> bool:
+    """Whether a quantity is another in some of these, by more than rounding."""
+    numbers = [[*each.values, *each.low, *each.high] for each in found]
+    return not all(len(numbers[0]) == len(each) and all(map(near, numbers[0], each)) for each in numbers[1:])
+
+
+def near(one: float, other: float) -> bool:
+    return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12) or (math.isnan(one) and math.isnan(other))
 
 
 def _said(value: Estimate, claim: Claim | None) -> list[str]:

@@ -25,6 +25,7 @@ from suite.runs.archive import Runs, contents
 from suite.runs.comparison import Survey, survey
 from suite.runs.store import UnusableRun
 
+STORED_WITHOUT = "; runs that were stored before they had such a result are computed anew in another --store"
 _MEASURED: dict[Any, tuple[Artifact, Measurement]] = {}  # by artifact, profile and the contents of its runs
 
 
@@ -114,7 +115,8 @@ def measure_evidence(
                 result.damaged.append(str(error))
             except Exception as error:
                 why = f"{artifact.id}/{name} could not be measured at {evidence.profile}: {type(error).__name__}"
-                result.damaged.append(f"{why}: {error}")
+                cure = STORED_WITHOUT if isinstance(error, KeyError) else ""
+                result.damaged.append(f"{why}: {error}{cure}")
             else:
                 runs = [part.stored[run] for run in dict.fromkeys(part.ids) if run]
                 result.found[name] = value

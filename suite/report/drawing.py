@@ -220,7 +220,7 @@ def _tree(drawn: Drawing) -> tuple[ElementTree.Element, Box]:
         renderer.finalize()
         panel = _first_panel(figure, renderer)
     figure.dpi = dots
-    root = ElementTree.fromstring(buffer.getvalue())
+    root = ElementTree.fromstring(numbered(buffer.getvalue(), drawn.artifact.id))
     for metadata in root.findall(f"{{{SVG}}}metadata"):
         root.remove(metadata)
     for element in root.iter():
@@ -251,6 +251,20 @@ def _written(root: ElementTree.Element) -> bytes:
     ElementTree.register_namespace("", SVG)
     ElementTree.register_namespace("xlink", XLINK)
     return b'<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode").encode()
+
+
+_DEFINED = re.compile(r'\bid="([a-z][0-9a-f]{10})"')
+_NAMED = re.compile(r'(?<=["#])[a-z][0-9a-f]{10}\b')
+
+
+def numbered(svg: str, artifact: str) -> str:
+    """The figure with clip paths and markers named by their place.
+
+    matplotlib names them by a hash of coordinates, whose last bits differ between two drawings of one figure.
+    """
+    prefix = artifact.replace("/", "-")
+    names = {name: f"{prefix}-{place}" for place, name in enumerate(dict.fromkeys(_DEFINED.findall(svg)))}
+    return _NAMED.sub(lambda found: names.get(found[0], found[0]), svg)
 
 
 _INKS = re.compile(rf"(?:{style.INK}|#000000)\b")

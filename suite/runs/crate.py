@@ -34,7 +34,7 @@ def described(runs: Sequence[Run], manifest: str, content: bytes) -> bytes:
     root = {
         "@id": "./",
         "@type": "Dataset",
-        "name": f"{len(runs)} runs of {SUITE}",
+        "name": f"{len(runs)} run{'s' if len(runs) > 1 else ''} of {SUITE}",
         "description": f"Runs of {', '.join(sorted({run.spec.experiment for run in runs}))}: settings, results, "
         "curves and environment of each, with checksums.",
         "datePublished": latest[:10],

@@ -16,7 +16,6 @@ import hashlib
 import json
 import os
 import random
-import re
 import shutil
 import sys
 import tempfile
@@ -271,14 +270,12 @@ class Trials:
 
 
 def pages(root: Path) -> dict[str, bytes]:
-    """The pages of a report by name, but for the names that matplotlib gives to clip paths and markers.
+    """The pages of a report by name.
 
-    It hashes coordinates for them, whose last bits are not the same in every drawing. A power cut may leave a hidden
-    file that was to be renamed, which nobody reads.
+    A power cut may leave a hidden file that was to be renamed, which nobody reads.
     """
     files = [path for path in (root / "report").rglob("*") if path.is_file() and not path.name.startswith(".")]
-    plain = lambda data: re.sub(rb"\b[mp][0-9a-f]{10}\b", b"", data)
-    return {path.name: plain(path.read_bytes()) for path in files if path.name != "site.json"}
+    return {path.name: path.read_bytes() for path in files if path.name != "site.json"}
 
 
 def digest(data: bytes) -> str:

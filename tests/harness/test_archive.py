@@ -22,7 +22,8 @@ from suite.runs import files as files_module
 from suite.runs import store as store_module
 from suite.runs.archive import MANIFEST, Archive, Layered, export, merge, open_runs
 from suite.runs.comparison import relation
-from suite.runs.store import CHECKSUMS, DamagedRun, Outcome, Store, StoreError, digest, encode, seal
+from suite.runs.crate import described
+from suite.runs.store import CHECKSUMS, DamagedRun, Outcome, Store, StoreError, digest, encode, seal, verified
 from suite.spec import RunSpec
 
 SPECS = [RunSpec("toy/draw", {"a": 1}, s) for s in range(3)]
@@ -73,7 +74,10 @@ def test_an_ro_crate_describes_what_the_export_holds(tmp_path: Path, store: Stor
         files = [name for name, each in entities.items() if each["@type"] == "File"]
         assert [entities[name]["sha256"] for name in files] == [digest(held.read(name)) for name in files]
     root = entities[entities["ro-crate-metadata.json"]["about"]["@id"]]
-    assert {"name", "description", "datePublished", "license"} < set(root)
+    assert {"description", "datePublished", "license"} < set(root)
+    assert root["name"] == f"{len(SPECS)} runs of sgd-scaling-suite"
+    alone = json.loads(described([verified(SPECS[0].id, FILES[SPECS[0].id])], MANIFEST, b""))
+    assert "1 run of sgd-scaling-suite" in [each.get("name") for each in alone["@graph"]]
     assert {part["@id"] for part in root["hasPart"]} == {MANIFEST, *(f"{spec.id}/" for spec in SPECS)}
     assert {entities[each["@id"]]["result"]["@id"] for each in root["mentions"]} == {f"{s.id}/" for s in SPECS}
     suite, cited = entities["#suite"], (CHECKOUT / "CITATION.cff").read_text(encoding="utf-8")

@@ -144,7 +144,7 @@ def test_of_several_artifacts_those_without_their_data_are_left_out(sgd):
     assert (alone.returncode, alone.stderr.count("\n")) == (2, 1)
     first = sgd("run", "toy/table1", "toy/fig2", "--profile", "paper")
     assert first.returncode == 0, first.stderr
-    assert first.stderr.splitlines()[0].startswith("1 runs left out: imagenet is not below ")
+    assert first.stderr.splitlines()[0].startswith("1 runs left out, missing: imagenet is not below ")
     told = "3 runs stored, 0 already there, 0 left for later, 0 failed, 1 without their data"
     assert first.stderr.splitlines()[-1] == told
     again = sgd("run", "toy/table1", "toy/fig2", "--profile", "paper", "--budget", "60")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -193,6 +194,18 @@ def test_what_does_not_fit_a_claim_is_a_red_verdict_of_that_claim_only(papers, t
     assert (found["toy/table1/seven"].verdict, found["toy/table1/seven"].red) == ("not run", True)
     assert "2 values for 1 of the paper's" in found["toy/table1/seven"].why
     assert found["toy/table1/share"].verdict == "reproduced"
+
+
+@pytest.mark.parametrize(("value", "shown"), [(0.5, True), (math.nan, False), (math.inf, True)])
+def test_a_smaller_profile_is_shown_beside_a_claim_unless_it_is_no_number(
+    papers, tmp_path: Path, monkeypatch, value: float, shown: bool
+):
+    measured = Measurement({"mean": exact(value)}, rests={"mean": Rests(())})
+    at = lambda artifact, source, profile, claimed: measured if profile == "smoke" else Measurement()
+    monkeypatch.setattr(measurement, "measure", at)
+    found = {v.claim.id: v for v in judge_selection(["toy/table1"], None, Store(tmp_path, create=True))}
+    verdict = found["toy/table1/mean"]  # which asks for reduced
+    assert (verdict.verdict, verdict.measured, verdict.proxy is not None) == ("not run", None, shown)
 
 
 THREADS = HERE | {"execution": {"path": "looped", "threads": 2}}

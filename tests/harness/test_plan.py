@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from suite.commands import plan as planning
-from suite.commands.plan import Planned, lines, summary
+from suite.commands.plan import Planned, lacking_data, lines, summary
 from suite.papers.catalogue import SelectorError, select
 from suite.runner import calibration
 from suite.runner.calibration import Calibration
@@ -55,6 +55,14 @@ def test_the_sum_comes_first_then_what_is_missing_then_the_longest_run(made: Cal
         f"20 s 2 MB toy/fig1 'draws', seed 1 {SPECS[1].id}; also toy/table1",
         f"yours toy/table1 'draws', seed 0 {SPECS[0].id}",
     ]
+
+
+def test_of_several_data_sets_that_are_missing_one_line_tells():
+    """A line for each with its own cure fills a screen before the first run is named."""
+    assert lacking_data({}) == []
+    assert lacking_data({"a": "a is not below d; fetch it"}) == ["missing: a is not below d; fetch it"]
+    (line,) = lacking_data({"a": "a is not below d", "b": "b is not below d"})
+    assert line == "missing: a, b; `sgd-suite data list` says of each how to get it"
 
 
 def test_one_group_alone_is_planned_by_its_name_or_a_glob():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +12,9 @@ import pytest
 import toy
 from matplotlib.figure import Figure
 
+from suite.claims.estimate import exact
 from suite.commands.run import RunOptions
-from suite.commands.vary import UndrawableError, draw_side_by_side, drawn_table, vary_artifact
+from suite.commands.vary import UndrawableError, differ, draw_side_by_side, drawn_table, vary_artifact
 from suite.data.catalogue import DataError
 from suite.own.variation import VariationError, parse, variations, written
 from suite.papers import catalogue
@@ -120,6 +122,15 @@ def test_a_drawing_that_fails_on_a_setting_is_named_with_it():
 
     with pytest.raises(UndrawableError, match=r"toy/fig does not take runs with value = 2 \(KeyError: 2.0\)"):
         drawn([2.0], draw)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "another"),
+    [(0.5, 0.25, True), (0.0, 1.4e-17, False), (2e9, 2e9 * (1 + 1e-15), False), (math.nan, math.nan, False)],
+)
+def test_rounding_is_no_difference(one: float, other: float, another: bool):
+    assert differ([exact(one), exact(other)]) is another
+    assert differ([exact(one), exact((one, other))])
 
 
 def test_the_command_computes_what_is_not_there_and_writes_figure_and_table(papers, tmp_path: Path, capsys):

@@ -16,6 +16,27 @@ def test_what_a_user_can_act_on_is_one_sentence(error: Exception, code: int, cap
     assert tuple(capsys.readouterr()) == ("", "sgd-suite: a b\n")
 
 
+@pytest.mark.parametrize(
+    ("module", "wanted", "told"),
+    [
+        ("suite.cli", "absent_package.part", "sgd-suite: this needs the Python package absent_package.part"),
+        ("my_paper.fig1", "absent_package", "sgd-suite: my_paper needs the Python package absent_package"),
+        ("my_paper.fig1", "my_paper.fig9", "Traceback"),
+    ],
+)
+def test_a_missing_package_is_told_with_who_needs_it(
+    module: str, wanted: str, told: str, capsys: pytest.CaptureFixture[str]
+):
+    """No extra of the suite has what a paper of one's own imports; its own missing module is a fault."""
+    with pytest.raises(ModuleNotFoundError) as fault:
+        exec(f"raise ModuleNotFoundError('none', name={wanted!r})", {"__name__": module})
+    assert output.explain(fault.value) == 2
+    text = capsys.readouterr().err
+    assert text.startswith(told)
+    if told != "Traceback":
+        assert text.rstrip().endswith(output.ALL if module == "suite.cli" else "pip install absent_package")
+
+
 def test_a_fault_of_ours_keeps_its_traceback(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(KeyError) as fault:
         {}["absent"]
