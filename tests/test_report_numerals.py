@@ -28,7 +28,7 @@ def claim(rule: str = "within", **entries) -> Claim:
         (50_000.0, 0.0, "50,000"),
         (1 / 3, 0.0, "0.3333"),
         (3.2e-7, 0.0, "3.2e-07"),
-        (math.nan, 0.0, "not a number"),
+        (math.nan, 0.0, "no number"),
         (math.inf, 0.0, "∞"),
     ],
 )

@@ -89,9 +89,9 @@ def top(frame: Frame) -> pd.Series:
     return pd.Series(100 * (1 - column(frame, "sgd", "test_error")).max(1))
 
 
-def last(frame: Frame) -> pd.Series:
-    """Test accuracy in per cent at the end of Caffe's own schedule."""
-    return pd.Series(100 * (1 - column(frame, "caffe", "test_error"))[:, -1])
+def last(frame: Frame, group: str) -> pd.Series:
+    """Test accuracy in per cent at the end."""
+    return pd.Series(100 * (1 - column(frame, group, "test_error"))[:, -1])
 
 
 def saved(slow: float, fast: float) -> float:
@@ -107,10 +107,9 @@ def stays_from(table: pd.DataFrame, error: float) -> float:
     return float(table["update"].iloc[above.nonzero()[0][-1] + 1])  # the first test, before training, is above
 
 
-def steady(frame: Frame) -> pd.DataFrame:
-    """Gradient evaluations until accuracy stays at the printed one [pairs, (SGD, ISGD)], NaN where it never does."""
-    error = 1 - printed_value("isgd/fig5b/expected-top") / 100
-    return pd.DataFrame({group: [stays_from(table, error) for table in tests(frame, group)] for group in PAIR})
+def steady(frame: Frame, percent: float) -> list[pd.Series]:
+    """Gradient evaluations until accuracy stays at a level [pairs], of SGD and of ISGD, NaN where it never does."""
+    return [pd.Series([stays_from(each, 1 - percent / 100) for each in tests(frame, group)]) for group in PAIR]
 
 
 def gain(frame: Frame) -> pd.Series:
@@ -118,26 +117,20 @@ def gain(frame: Frame) -> pd.Series:
 
     One run that never does makes it no number: without its pair the slowest would be left out.
     """
-    rows = steady(frame)
-    gains = pd.Series([saved(slow, fast) for slow, fast in zip(rows["sgd"], rows["isgd"], strict=True)])
+    gains = pd.Series(map(saved, *steady(frame, printed_value("isgd/fig5b/expected-top"))))
     return gains if gains.notna().all() else gains * math.nan
 
 
 def arrivals(frame: Frame) -> str:
     """How many runs have a gain to tell."""
-    rows = steady(frame)
-    return f"{rows.notna().sum(axis=None)} of {rows.size} runs end at the printed accuracy or above"
+    runs = pd.concat(steady(frame, printed_value("isgd/fig5b/expected-top")))
+    return f"{runs.count()} of {len(runs)} runs end at the printed accuracy or above"
 
 
-def so_far(frame: Frame) -> list[Interval]:
-    """Of the pairs stored, by seed from the first on: how many, their runs that end at the printed accuracy or above,
-    SGD's best and last test in per cent, and ISGD's mean lead in points."""
-    pairs = min(len(frame[group]) for group in PAIR)
-    plain, ours = (100 * (1 - column(frame, group, "test_error")[:pairs]) for group in PAIR)
-    level = printed_value("isgd/fig5b/expected-top")
-    above = sum(at_least(accuracy[:, -1], level).sum() for accuracy in (plain, ours))
-    means = (plain.max(1), plain[:, -1], (ours - plain)[:, 1:].mean(1))
-    return [*(Interval(n, n, n, 1) for n in map(float, (pairs, above))), *(mean_interval(m.tolist()) for m in means)]
+def where_all_end(frame: Frame) -> tuple[float, Interval]:
+    """The highest whole per cent at which all runs end or above, and what ISGD saves until accuracy stays there."""
+    level = math.floor(100 * (1 - max(column(frame, group, "test_error")[:, -1].max() for group in PAIR)) + TIE)
+    return float(level), mean_interval(list(map(saved, *steady(frame, level))))
 
 
 def by_iteration(frame: Frame) -> pd.Series:
@@ -161,8 +154,9 @@ for figure, quantities in {
         "isgd-above-sgd": LEAD,
         "expected-top": Quantity(top, ("sgd",)),
         "gain": Quantity(gain, PAIR, note=arrivals),
-        "so-far": Quantity(so_far, PAIR, seeds=FIRST),
-        "caffe-schedule": Quantity(last, ("caffe",)),
+        "where-all-end": Quantity(where_all_end, PAIR),
+        "last": Quantity(partial(last, group="sgd"), ("sgd",)),
+        "caffe-schedule": Quantity(partial(last, group="caffe"), ("caffe",)),
     },
     MNIST_TRAINING: {"isgd-lower": TRAINING, "lower-by-iteration": Quantity(by_iteration, PAIR)},
     CIFAR_TRAINING: {"isgd-lower": TRAINING},

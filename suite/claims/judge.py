@@ -283,7 +283,8 @@ def judge(claim: Claim, ours: Estimate, profile: str, rests_on: str = "") -> Ver
     if ours.proxy:
         return Verdict(claim, "not run", f"only a proxy was measured; needs {claim.needs}", None, profile, ours)
     if not ours.decidable:
-        return Verdict(claim, "inconclusive", "what was measured is no number", ours, profile)
+        why = ": ".join(filter(None, ("what was measured is no number", ours.note)))
+        return Verdict(claim, "inconclusive", why, ours, profile)
     if claim.undetermined:
         return Verdict(claim, "undetermined", claim.undetermined, ours, profile)
     count = len(ours.values)

@@ -13,6 +13,7 @@ from suite.claims.intervals import percent_saved
 from suite.claims.judge import Claim, accepted, inside
 
 GROUPED_FROM = 10_000  # 10,000 and more get thousands separators; 2016 stays 2016
+NO_NUMBER = "no number"
 DIGITS = 3  # significant ones of a value of ours without an interval
 MOST_DIGITS = 12
 RELATIONS = {"lower": "≥", "above": ">", "upper": "≤", "below": "<"}
@@ -69,7 +70,7 @@ def number(value: float, half_width: float = 0.0, digits: int = OWN) -> str:
     Digits before the decimal point are always whole.
     """
     if not math.isfinite(value):
-        return "not a number" if math.isnan(value) else "∞" if value > 0 else "−∞"
+        return NO_NUMBER if math.isnan(value) else "∞" if value > 0 else "−∞"
     if value and not (1e-6 if half_width else 1e-4) <= abs(value) < 1e9:
         return _signed(f"{value:.3g}" if half_width else f"{value:.{digits}g}")
     if half_width > 0 and math.isfinite(half_width):
@@ -111,7 +112,7 @@ def few(texts: Sequence[str]) -> str:
 
 
 def with_unit(text: str, unit: str) -> str:
-    if unit in ("", "1"):  # a number of no dimension
+    if unit in ("", "1") or text == NO_NUMBER:
         return text
     return f"{text}{unit}" if unit.startswith("%") else f"{text} {unit}"
 

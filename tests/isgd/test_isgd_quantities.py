@@ -15,17 +15,28 @@ from paper_figures.isgd.settings import NETWORKS
 from suite.papers.artifact import Missing
 from suite.papers.panel import Frame
 
-# ---------------------------------------------------------------- Fig. 5(b) before all of its pairs are trained
+# ---------------------------------------------------------------- Fig. 5(b)
 
 
-def test_pairs_so_far_are_those_of_which_both_runs_are_stored() -> None:
+def test_the_gain_where_all_runs_end_is_at_the_lowest_of_their_ends() -> None:
     def run(*accuracies: float) -> dict[str, Any]:
         error = [1 - percent / 100 for percent in (10, *accuracies)]
         return {"tables": {"evaluations": {"update": range(len(error)), "test_error": error}}}
 
-    frame = frame_of({"sgd": [run(74, 72), run(76, 75), run(99, 99)], "isgd": [run(75, 74), run(77, 74)]})
-    means = [student(each) for each in ([74, 76], [72, 75], [1.5, 0])]
-    assert measured("isgd/fig5b/so-far", frame).spans == ((2,) * 3, (1,) * 3, *map(pytest.approx, means))
+    frame = frame_of(
+        {"sgd": [run(70, 72, 72, 75), run(72, 73, 71, 72)], "isgd": [run(72, 75, 72, 72), run(72, 71, 72, 72.5)]}
+    )
+    level, saved = measured("isgd/fig5b/where-all-end", frame).spans
+    assert level == (72,) * 3
+    assert saved == pytest.approx(student([50, 25]))  # 2 -> 1 and 4 -> 3 gradient evaluations
+    assert measured("isgd/fig5b/last", frame).spans == (pytest.approx(student([75, 72])),)
+
+
+def test_a_gain_that_no_run_arrives_at_is_inconclusive_and_says_how_many_do() -> None:
+    tables = {"evaluations": {"update": [0, 1], "test_error": [0.9, 0.26]}}
+    frame = frame_of({group: [{"tables": tables}] * 10 for group in ("sgd", "isgd")})
+    assert measured("isgd/fig5b/gain", frame).note == "0 of 20 runs end at the printed accuracy or above"
+    assert verdict("isgd/fig5b/gain", frame) == "inconclusive"
 
 
 def test_the_end_of_caffes_schedule_decides() -> None:
