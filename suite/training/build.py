@@ -203,7 +203,12 @@ def subset_draw(name: str, examples: int) -> Tensor:
     return torch.randperm(examples, generator=torch.Generator().manual_seed(seed("subset", name)))
 
 
+COUNTS = (  # of simulations and measurements, of which there must be at least one
+    *("cases", "d", "draws", "examples", "hosts", "images", "iterations", "lost_runs", "numbers"),
+    *("repeats", "repetitions", "rounds", "runs", "settling_runs", "steps", "turns", "width"),
+)
 LEAST: dict[str, int | float] = {  # of each number; of those that are whole a whole number
+    **dict.fromkeys(COUNTS, 1),
     "updates": 0,
     "batch": 1,
     "workers": 1,
