@@ -242,7 +242,7 @@ def assemble(
     training = images.load_images(name, "train", root=data_root, **data).to(device)
     testing = images.load_images(name, "test", root=data_root, **data).to(device)
     inputs, targets = training.inputs, training.targets
-    decode = transforms.fit(rule, training.inputs).to(device)
+    decode = transforms.fit(rule, training.inputs).to(device, dtype)
     if subset is not None:
         drawn = subset_draw(name, len(targets))[:subset]
         inputs, targets = inputs[drawn], targets[drawn]
@@ -265,12 +265,7 @@ def assemble(
     )
     return Setup(
         problem=Classification(
-            flat,
-            inputs,
-            targets,
-            lambda pixels: decode(pixels).to(dtype),
-            augmentation=augmentation,
-            numerics=Numerics.of(execution),
+            flat, inputs, targets, decode, augmentation=augmentation, numerics=Numerics.of(execution)
         ),
         x0=flat.point(),
         order=batches,
