@@ -99,10 +99,10 @@ def caffe_max_pool(kernel: int, stride: int, padding: int = 0) -> nn.MaxPool2d:
     return nn.MaxPool2d(kernel, stride, padding, ceil_mode=True)
 
 
-def caffe_average_pool(kernel: int, stride: int) -> nn.AvgPool2d:
+def caffe_average_pool(kernel: int, stride: int, padding: int = 0) -> nn.AvgPool2d:
     """Caffe's AVE pooling: windows rounded up; the divisor counts padding but not what hangs over it."""
     _check_pooling(kernel, stride)
-    return nn.AvgPool2d(kernel, stride, ceil_mode=True, count_include_pad=True)
+    return nn.AvgPool2d(kernel, stride, padding, ceil_mode=True, count_include_pad=True)
 
 
 def _check_pooling(kernel: int, stride: int) -> None:
