@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from benchmarks.floors import faster
 from benchmarks.workloads import GROWTH, WORKLOADS
 from suite.report.speed import ratio
 from suite.runs import environment
+from suite.runs.files import write_whole
 from suite.speed.baselines import FORMAT, GateError, check, read
 
 DIGITS = 5  # significant, of stored seconds: timing is no better
@@ -64,10 +64,8 @@ class Book:
 
     def write(self) -> None:
         """Write the whole document, so that it is there whole or not at all."""
-        staging = self.path.with_name(f".{self.path.name}-{secrets.token_hex(4)}")
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        staging.write_text(text(self.document), encoding="utf-8")
-        os.replace(staging, self.path)
+        write_whole(self.path, text(self.document).encode())
 
 
 def text(document: Mapping[str, Any]) -> str:

@@ -17,6 +17,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from suite.lazy import torch
+
 if TYPE_CHECKING:
     from benchmarks.ours import Product
     from benchmarks.workloads import Workload
@@ -36,8 +38,6 @@ def floors(device: str, threads: int, timed: Timed | None = None) -> dict[str, A
     do by multiply-adds, two operations each, where a compiler is there. The precision is float32 as the runs have it,
     TF32 off unless torch was told otherwise.
     """
-    import torch
-
     timed = timed or best
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
@@ -62,8 +62,6 @@ def floors(device: str, threads: int, timed: Timed | None = None) -> dict[str, A
 
 def core_flops(timed: Timed) -> float | None:
     """Operations per second of a tuned loop of multiply-adds on one core; None without a compiler."""
-    import torch
-
     from suite.training.machine_code import NativeError, Source
 
     with contextlib.suppress(NativeError):
@@ -95,8 +93,6 @@ def product_seconds(workload: Workload, device: str, threads: int) -> float:
 @cache
 def seconds_of(product: Product, device: str, threads: int) -> float:
     """Seconds of a call of products: of both orders, that of the transposed operands too, the faster."""
-    import torch
-
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
@@ -119,8 +115,6 @@ def best(call: Callable[[], object], device: str, patience: float = PATIENCE) ->
     threads wait for each other, a call may take a thousand times as long: sampling then ends after ``patience``
     seconds.
     """
-    import torch
-
     alone = device == "cpu" and torch.get_num_threads() == 1
     clock = time.thread_time if alone else time.perf_counter
     wait: Callable[[], None] = torch.cuda.synchronize if device == "cuda" else lambda: None

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.workloads import Workload
+from suite.lazy import torch
 
 Run = Callable[[int], float | None]  # makes so many updates; processor seconds where the side itself must count them
 
@@ -40,8 +41,6 @@ class Timer:
     def synchronise(self) -> None:
         """Wait until the device has done what it was given."""
         if self.device == "cuda":
-            import torch
-
             torch.cuda.synchronize()
 
     def __call__(self, side: Side, updates: int) -> tuple[float, float | None]:
@@ -58,8 +57,6 @@ class Timer:
 
     def prepare(self, side: Side) -> None:
         """What a side needs and is not timed: its number of threads."""
-        import torch
-
         if torch.get_num_threads() != side.in_process:
             torch.set_num_threads(side.in_process)
 
@@ -208,6 +205,4 @@ def collect_garbage(device: str) -> None:
     """Free what the last workload held before the next is built."""
     gc.collect()
     if device == "cuda":
-        import torch
-
         torch.cuda.empty_cache()

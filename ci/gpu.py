@@ -37,6 +37,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from suite.lazy import torch
 from suite.runs.environment import ROOT
 
 PYTHON = (sys.executable, "-m")
@@ -115,7 +116,6 @@ def stages(
 def side_by_side(device: str, peak: int) -> int:
     """How many runs of at most ``peak`` bytes fit on the card, or in memory, with a core for each."""
     import psutil
-    import torch
 
     free = torch.cuda.mem_get_info()[0] if device == "cuda" else psutil.virtual_memory().available
     cores = len(os.sched_getaffinity(0))
@@ -269,8 +269,6 @@ def write_summary(out: Path, ended: Sequence[Ended]) -> None:
 
 
 def cuda() -> bool:
-    import torch
-
     return torch.cuda.is_available()
 
 

@@ -10,7 +10,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["Axes", "Figure", "np", "pd", "scipy", "sns"]
+__all__ = ["Axes", "Figure", "np", "pd", "scipy", "sns", "torch"]
 
 
 class Lazy(ModuleType):
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     import pandas as pd
     import scipy
     import seaborn as sns
+    import torch
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 else:
-    np, pd, scipy, sns = map(Lazy, ("numpy", "pandas", "scipy", "seaborn"))
+    np, pd, scipy, sns, torch = map(Lazy, ("numpy", "pandas", "scipy", "seaborn", "torch"))
     Axes = Figure = Any

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from suite.data.verify import CONTENT, Check, verify
+from suite.data.catalogue import DATASETS
+from suite.data.verify import Check, verify
 
 
 def named(name: str, checks: tuple[Check, ...] | list[Check]) -> Check:
@@ -22,13 +24,14 @@ def test_content_is_held_against_what_is_published(known: str | None, monkeypatc
     check: Callable[[], Check] = lambda: named("test content", verify("digits").checks)
     found = check().detail.removesuffix(", none is known")
     if known:
-        monkeypatch.setitem(CONTENT, ("digits", "test"), found if known == "as found" else known)
+        published = {"test": found if known == "as found" else known}
+        monkeypatch.setitem(DATASETS, "digits", replace(DATASETS["digits"], content=published))
     told = {None: f"{found}, none is known", "as found": "as published"}.get(known, f"{found}, expected {known}")
     assert (check().passed, check().detail) == (known != "0" * 64, told)
 
 
 def test_the_content_of_pictures_is_that_which_was_computed_of_those_published() -> None:
-    """The sums in ``CONTENT`` hold for one way of writing pictures with their labels."""
+    """The digests of ``content`` hold for one way of writing pictures with their labels."""
     assert named("test content", verify("digits").checks).detail.startswith("06eaa400bd9dec89")
 
 

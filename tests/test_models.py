@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from paper_figures.crossbow.experiments import sizes
 from paper_figures.crossbow.settings import NETWORKS
 from suite.models import build, initialise, names, table
-from suite.models.network import Network
+from suite.models.network import Network, parameter_specs
 from suite.models.registry import CLASSIFIERS, construct
 from suite.models.transformer import CausalMixing
 
@@ -101,11 +101,11 @@ def test_crossbow_operator_counts() -> None:
 
 
 def test_caffe_multipliers() -> None:
-    lenet, full, alexnet = network("caffe_lenet"), network("caffe_cifar_full"), construct("caffe_alexnet")
-    assert isinstance(alexnet, Network)
-    assert (lenet.lr_multipliers["ip1.weight"], lenet.lr_multipliers["ip1.bias"]) == (1.0, 2.0)
-    assert set(lenet.decay_multipliers.values()) == {1.0}
-    assert full.lr_multipliers == {
+    made = network("caffe_lenet"), network("caffe_cifar_full"), construct("caffe_alexnet")
+    lenet, full, alexnet = (dict(parameter_specs(module)) for module in made)
+    assert (lenet["ip1.weight"].lr_multiplier, lenet["ip1.bias"].lr_multiplier) == (1.0, 2.0)
+    assert {spec.decay_multiplier for spec in lenet.values()} == {1.0}
+    assert {name: spec.lr_multiplier for name, spec in full.items()} == {
         "conv1.weight": 1.0,
         "conv1.bias": 2.0,
         "conv2.weight": 1.0,
@@ -115,10 +115,11 @@ def test_caffe_multipliers() -> None:
         "ip1.weight": 1.0,
         "ip1.bias": 2.0,
     }
-    assert {key: m for key, m in full.decay_multipliers.items() if m != 1.0} == {"ip1.weight": 250.0, "ip1.bias": 0.0}
-    for key, multiplier in alexnet.decay_multipliers.items():
-        assert multiplier == (0.0 if key.endswith("bias") else 1.0)
-        assert alexnet.lr_multipliers[key] == (2.0 if key.endswith("bias") else 1.0)
+    decays = {name: spec.decay_multiplier for name, spec in full.items()}
+    assert {name: m for name, m in decays.items() if m != 1.0} == {"ip1.weight": 250.0, "ip1.bias": 0.0}
+    for name, spec in alexnet.items():
+        assert spec.decay_multiplier == (0.0 if name.endswith("bias") else 1.0)
+        assert spec.lr_multiplier == (2.0 if name.endswith("bias") else 1.0)
 
 
 def test_initial_values_of_caffes_networks() -> None:

@@ -143,8 +143,6 @@ def test_parameters_are_those_of_the_equations() -> None:
     other = (2 * h + 1) * h + (2 * h + 1) * a + h * a + a + (e + 3 * h + 1) * e + (e + 1) * v
     model = network(attention=a)
     assert sum(p.numel() for p in model.parameters()) == 2 * v * e + units + other
-    assert set(model.lr_multipliers) == set(dict(model.named_parameters()))
-    assert set(model.lr_multipliers.values()) == {1.0}
 
 
 def test_parameters_start_as_pytorchs_own() -> None:

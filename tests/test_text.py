@@ -182,7 +182,7 @@ def test_vocabulary_returns_what_it_encodes(tmp_path: Path) -> None:
 
 def test_vocabulary_is_kept_by_content_and_rebuilt_when_damaged(tmp_path: Path) -> None:
     first = train_vocabulary(phrases(), 150, tmp_path)
-    path = next(tmp_path.rglob("*.model"))
+    path = next(tmp_path.rglob("*.inputs.npy"))
     kept = path.stat().st_mtime_ns
     assert train_vocabulary(phrases(), 150, tmp_path).checksum == first.checksum
     assert path.stat().st_mtime_ns == kept
@@ -192,7 +192,7 @@ def test_vocabulary_is_kept_by_content_and_rebuilt_when_damaged(tmp_path: Path) 
     assert train_vocabulary(phrases(), 150, tmp_path / "other").checksum == first.checksum
     train_vocabulary(phrases()[:-1], 150, tmp_path)
     train_vocabulary(phrases(), 160, tmp_path)
-    assert len(list(tmp_path.glob("vocabularies/*.model"))) == 3
+    assert len(list(tmp_path.glob("vocabularies/*.inputs.npy"))) == 3
 
 
 @given(

@@ -25,22 +25,18 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from suite.batch_size.chosen import Choice, choose, standard_errors, time_updates, typical
 from suite.batch_size.law import FitError, Updates
 from suite.batch_size.trainer import Diverged, Trainer
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
+from suite.lazy import torch
 
 
 def check_pair(data: object) -> None:
     """Raise TypeError for anything but a pair of tensors."""
-    from torch import Tensor
-
     parts = data if isinstance(data, tuple | list) else (data,)
-    if len(parts) != 2 or not all(isinstance(part, Tensor) for part in parts):
+    if len(parts) != 2 or not all(isinstance(part, torch.Tensor) for part in parts):
         raise TypeError(
             f"data must be two tensors (inputs, targets), not {', '.join(type(part).__name__ for part in parts)}; "
             f"torch.as_tensor makes one of an array, and torch.cat of a loader's batches"
@@ -109,9 +105,9 @@ class Progress(NamedTuple):
 
 
 def choose_batch(
-    make_model: Callable[[int], nn.Module],
-    loss: Callable[[Tensor, Tensor], Tensor],
-    data: tuple[Tensor, Tensor],
+    make_model: Callable[[int], torch.nn.Module],
+    loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    data: tuple[torch.Tensor, torch.Tensor],
     *,
     rate: float,
     threshold: float,
@@ -226,8 +222,6 @@ class Method:
 
         Raises ValueError for fewer than two.
         """
-        import torch
-
         self.trainer.begin(self.seeds[0])
         fits: list[int] = []
         failure: Exception | None = None

@@ -38,16 +38,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from suite.batch_size.choice import Method, check_numbers, check_pair, check_sizes
 from suite.batch_size.law import FitError, Updates
 from suite.batch_size.trainer import Diverged, Trainer
-from suite.lazy import np, pd, scipy
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
-
+from suite.lazy import np, pd, scipy, torch
 
 Counts = Mapping[float, Sequence[Updates]]  # by learning rate
 LEAST_ERROR = 0.01  # of a mean log count: below it the form of the law, not the seeds, decides how well it fits
@@ -285,9 +281,9 @@ def _choice(
 
 
 def choose_batch_and_rate(
-    make_model: Callable[[int], nn.Module],
-    loss: Callable[[Tensor, Tensor], Tensor],
-    data: tuple[Tensor, Tensor],
+    make_model: Callable[[int], torch.nn.Module],
+    loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    data: tuple[torch.Tensor, torch.Tensor],
     *,
     rates: Sequence[float],
     threshold: float,

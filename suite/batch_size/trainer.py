@@ -18,13 +18,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from suite.lazy import torch
 from suite.training.loss_reading import LossReading, read_loss
-
-if TYPE_CHECKING:
-    from torch import nn
-
 
 State = Any
 
@@ -197,10 +194,13 @@ class Trainer:
     """
 
     def __init__(
-        self, make_model: Callable[[int], nn.Module], loss: Callable[..., Any], data: Any, rate: float, share: float
+        self,
+        make_model: Callable[[int], torch.nn.Module],
+        loss: Callable[..., Any],
+        data: Any,
+        rate: float,
+        share: float,
     ):
-        import torch
-
         self.make_model, self.loss, (self.inputs, self.targets), self.rate = make_model, loss, data, rate
         if not 0 < share <= 1:
             raise ValueError(f"share={share} of the data to test on must lie in (0, 1]")
@@ -231,15 +231,11 @@ class Trainer:
         self.orders: dict[int, Any] = {}
 
     def synchronise(self) -> None:
-        import torch
-
         if self.inputs.is_cuda:
             torch.cuda.synchronize(self.inputs.device)
 
     def memory_of_update(self, batch: int) -> int:
         """Bytes at most in use on the GPU during an update; 0 on a CPU, which is not asked. The state stays."""
-        import torch
-
         if not self.inputs.is_cuda:
             self.advance(self.state, 0, 1, batch)
             return 0
@@ -249,8 +245,6 @@ class Trainer:
 
     def advance(self, state: Any, first: int, last: int, batch: int) -> Any:
         """The state after updates ``first`` .. ``last - 1`` of this batch size."""
-        import torch
-
         from suite.data.order import Shuffled
         from suite.spec import seed
         from suite.training.gradients.paths import seed_masks
@@ -296,8 +290,6 @@ class Trainer:
         return None if found is None else float(found)
 
     def _read(self, state: Any, threshold: float) -> LossReading:
-        import torch
-
         self.flat.load(*state)
         inputs, targets = self.sample
         self.flat.module.eval()

@@ -124,13 +124,13 @@ def synchronous(network: NetworkTimes, cost: AllReduce) -> float:
     return network.forward + network.backward + cost.seconds(network.size) + network.apply
 
 
-def layer_wise(network: NetworkTimes, cost: AllReduce, order: Order = "backward", lanes: int = 1) -> float:
+def layer_wise(network: NetworkTimes, cost: AllReduce, order: Order = "backward") -> float:
     """Seconds of an iteration that sums each tensor, on a copy, as soon as backward has produced it (4.2).
 
-    One background thread (``lanes``) sends. ``all`` applies when everything is there, ``backward`` layer after
+    One background thread sends. ``all`` applies when everything is there, ``backward`` layer after
     layer from the last to the first, ``completed`` in the order of arrival.
     """
-    wire, now = Wire(cost, lanes), network.forward
+    wire, now = Wire(cost, 1), network.forward
     arrived: list[tuple[float, float]] = []  # (when a layer's sums are all there, seconds to apply it)
     for layer in reversed(network.layers):
         now += layer.backward

@@ -6,8 +6,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -65,7 +64,7 @@ def cached(folder: Path, key: str, decode: Callable[[], tuple[np.ndarray, np.nda
         write_atomically(folder / f"{key}.json", lambda stream: stream.write(record))
     except OSError as error:
         raise DataError(
-            f"the decoded data cannot be stored in {folder} ({error.strerror or error}); "
+            f"the data cannot be stored in {folder} ({error.strerror or error}); "
             f"free some space ({inputs.nbytes / 1e6:,.0f} MB) or name another folder in SGD_SUITE_CACHE"
         ) from error
     return _read(folder, key) or found
@@ -85,22 +84,15 @@ def _read(folder: Path, key: str) -> Decoded | None:
     return Decoded(inputs, targets, record["checksum"])
 
 
-@contextmanager
-def partial_file(path: Path) -> Iterator[Path]:
-    """A file beside ``path`` to be filled; renamed to ``path`` if the block ends well, else removed."""
+def write_atomically(path: Path, write: Callable[[Any], object]) -> None:
+    """Let ``write`` fill a binary file that appears as ``path`` complete or not at all."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
     try:
-        yield Path(name)
-        with open(name, "rb") as stream:
+        with open(handle, "wb") as stream:
+            write(stream)
+            stream.flush()
             os.fsync(stream.fileno())
         os.replace(name, path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-
-
-def write_atomically(path: Path, write: Callable[[Any], object]) -> None:
-    """Let ``write`` fill a binary file that appears as ``path`` complete or not at all."""
-    with partial_file(path) as name, open(name, "wb") as stream:
-        write(stream)

@@ -8,6 +8,7 @@ and nothing here touches the network: :mod:`suite.data.fetch` does.
 from __future__ import annotations
 
 import os
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,6 +41,7 @@ class DatasetInfo:
     revision: str | None = None  # commit of the Hub repository; None: not on the Hub, or none is vouched for
     config: str = ""  # folder of the parquet files below the repository's
     sha256: Mapping[str, str] = field(default_factory=dict)  # of the files at that commit, by name; empty: not known
+    content: Mapping[str, str] = field(default_factory=dict)  # digests of the splits as published, where known
     columns: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
     shape: tuple[int, int, int] | None = None
@@ -63,177 +65,20 @@ class DatasetInfo:
         return self.files.get(split, split)
 
 
-_ENTRIES = (
-    DatasetInfo(
-        "mnist",
-        "MNIST handwritten digits",
-        "images",
-        {"train": 60_000, "test": 10_000},
-        hub="ylecun/mnist",
-        revision="77f3279092a1c1579b2250db8eafed0ad422088c",
-        config="mnist",
-        sha256={
-            "train-00000-of-00001.parquet": "f2c01285a9f89399335b00ee4e8d499dc4e46db5e39c74903ce5618d895eb3bf",
-            "test-00000-of-00001.parquet": "d49fcf556ce25b002b302e318ce4a11098bbfe5d4499c3f35d7c72297c52374b",
-        },
-        columns=("image", "label"),
-        shape=(1, 28, 28),
-        classes=10,
-        bytes=18_157_506,
-        downloads={
-            "train": ("MNIST/raw/train-images-idx3-ubyte", "MNIST/raw/train-labels-idx1-ubyte"),
-            "test": ("MNIST/raw/t10k-images-idx3-ubyte", "MNIST/raw/t10k-labels-idx1-ubyte"),
-        },
-    ),
-    DatasetInfo(
-        "cifar10",
-        "CIFAR-10",
-        "images",
-        {"train": 50_000, "test": 10_000},
-        hub="uoft-cs/cifar10",
-        revision="0b2714987fa478483af9968de7c934580d0bb9a2",
-        config="plain_text",
-        sha256={
-            "train-00000-of-00001.parquet": "8428b53a88a11ac374111006708df51469e315a22ac6d66470afd9c78d2ae883",
-            "test-00000-of-00001.parquet": "841389e6f2d64f28bf17310e430aebac20ec3ba611a3c5e231dc93c645ce84de",
-        },
-        columns=("img", "label"),
-        shape=(3, 32, 32),
-        classes=10,
-        bytes=143_646_105,
-        downloads={
-            "train": tuple(f"cifar-10-batches-py/data_batch_{part}" for part in range(1, 6)),
-            "test": ("cifar-10-batches-py/test_batch",),
-        },
-    ),
-    DatasetInfo(
-        "cifar100",
-        "CIFAR-100 with its 100 fine labels",
-        "images",
-        {"train": 50_000, "test": 10_000},
-        hub="uoft-cs/cifar100",
-        revision="aadb3af77e9048adbea6b47c21a81e47dd092ae5",
-        config="cifar100",
-        sha256={
-            "train-00000-of-00001.parquet": "694865d6b990e234804f01268586c41e88bcbbb75e20858432c05ad4081aca23",
-            "test-00000-of-00001.parquet": "98776c529bb146a9c791229df74a5cf076be9b43d82dbbd334b6a7788d73dc68",
-        },
-        columns=("img", "fine_label"),
-        shape=(3, 32, 32),
-        classes=100,
-        bytes=142_291_368,
-        downloads={"train": ("cifar-100-python/train",), "test": ("cifar-100-python/test",)},
-    ),
-    DatasetInfo(
-        "imagenet",
-        "ImageNet (ILSVRC 2012), streamed",
-        "images",
-        {"train": 1_281_167, "validation": 50_000},
-        hub="ILSVRC/imagenet-1k",
-        revision="49e2ee26f3810fb5a7536bbf732a7b07389a47b5",
-        config="data",
-        columns=("image", "label"),
-        classes=1000,
-        bytes=166_000_000_000,
-        folders=("imagenet", "."),
-        class_folders={"train": ("train",), "validation": ("val", "validation")},
-    ),
-    DatasetInfo(
-        "digits",
-        "scikit-learn's 8x8 digits, enlarged by whole pixels",
-        "images",
-        {"train": 1_437, "test": 360},
-        embedded=True,
-        shape=(1, 28, 28),
-        classes=10,
-    ),
-    DatasetInfo(
-        "colours",
-        "generated coloured gratings in CIFAR's shape",
-        "images",
-        {"train": 4_000, "test": 1_000},
-        embedded=True,
-        shape=(3, 32, 32),
-        classes=10,
-    ),
-    DatasetInfo(
-        "europarl",
-        "Europarl, German to English",
-        "pairs",
-        {"train": 1_961_119},
-        hub="Helsinki-NLP/europarl",
-        config="de-en",
-        columns=("translation",),
-        bytes=291_376_506,
-        folders=("europarl",),
-        gaps=True,
-    ),
-    DatasetInfo(
-        "europarl_sample",
-        "seven sittings of Europarl, two of them held out, German to English",
-        "pairs",
-        {"train": 14_112, "validation": 947, "test": 922},
-        config="de-en",
-        columns=("translation",),
-        bytes=2_060_000,
-        folders=("europarl-sample",),
-        part_of="europarl",
-    ),
-    DatasetInfo(
-        "newstest2013",
-        "newstest2013, German to English",
-        "pairs",
-        {"test": 3_000},
-        hub="wmt/wmt14",
-        revision="b199e406369ec1b7634206d3ded5ba45de2fe696",
-        config="de-en",
-        columns=("translation",),
-        files={"test": "validation"},  # WMT14 hands out newstest2013 as its validation split
-        bytes=474_000,
-        folders=("newstest2013",),
-    ),
-    DatasetInfo(
-        "multi30k",
-        "Multi30k task 1, German to English captions",
-        "pairs",
-        {"train": 29_000, "validation": 1_014, "test": 1_000},
-        config="de-en",
-        columns=("translation",),
-        bytes=2_500_000,
-        folders=("multi30k",),
-    ),
-    DatasetInfo(
-        "multi30k_characters",
-        "Multi30k's English captions one after another, in windows of 64 characters",
-        "characters",
-        {"train": 28_144, "test": 969},
-        config="de-en",
-        shape=(1, 1, 64),
-        classes=96,
-        bytes=2_500_000,
-        folders=("multi30k",),
-        part_of="multi30k",
-    ),
-    DatasetInfo(
-        "wmt14_sample",
-        "10,000 tokenised pairs of the WMT14 mixture, German to English",
-        "pairs",
-        {"train": 9_999, "validation": 50},
-        config="de-en",
-        columns=("translation",),
-        bytes=2_000_000,
-        folders=("wmt14-sample",),
-    ),
-    DatasetInfo(
-        "number_phrases",
-        "generated number words, German to English",
-        "pairs",
-        {"train": 4_000, "validation": 500, "test": 500},
-        embedded=True,
-    ),
-)
+def _entries() -> dict[str, DatasetInfo]:
+    """The sets of ``catalogue.toml`` by name."""
+    tables = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+    return {name: DatasetInfo(name, **_with_tuples(fields)) for name, fields in tables.items()}
 
-DATASETS: Table[DatasetInfo] = Table("data set", {info.name: info for info in _ENTRIES})
+
+def _with_tuples(value: Any) -> Any:
+    """The same, its lists as tuples."""
+    if isinstance(value, dict):
+        return {key: _with_tuples(part) for key, part in value.items()}
+    return tuple(value) if isinstance(value, list) else value
+
+
+DATASETS: Table[DatasetInfo] = Table("data set", _entries())
 
 
 def dataset(name: str) -> DatasetInfo:

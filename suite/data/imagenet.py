@@ -53,8 +53,6 @@ def decoder() -> str:
 def one_thread() -> None:
     """Begin a worker process: there is one per core, so each computes alone."""
     if decoder() == "torchvision":
-        import torch
-
         torch.set_num_threads(1)
 
 
@@ -91,7 +89,6 @@ def _suits(image: Image.Image, content: bytes, side: int) -> bool:
 
 
 def _by_torchvision(content: bytes, side: int) -> np.ndarray:
-    import torch
     from torch.nn.functional import interpolate
     from torchvision.io import ImageReadMode, decode_jpeg
 
@@ -146,7 +143,8 @@ class Shards:
                 for entry in table.to_pylist():
                     if row >= skip:
                         where = f"imagenet: row {row} of {file}"
-                        yield where, _content(entry["image"], where), _label(entry["label"], classes, where)
+                        label = parquet.labelled(entry["label"], classes, where)
+                        yield where, parquet.encoded(entry["image"], where), label
                     row += 1
             shard, skip = (shard + 1) % len(self.files), 0
 
@@ -159,10 +157,8 @@ class ClassFolders:
     """
 
     def __init__(self, place: Path):
-        try:
-            from torchvision.datasets.folder import IMG_EXTENSIONS, make_dataset
-        except ModuleNotFoundError as error:
-            raise DataError(f"imagenet: class folders ({place}) are read by torchvision: install it") from error
+        from torchvision.datasets.folder import IMG_EXTENSIONS, make_dataset
+
         try:
             found = make_dataset(place, extensions=IMG_EXTENSIONS)
         except OSError as error:
@@ -181,7 +177,7 @@ class ClassFolders:
                 content = (self.place / name).read_bytes()
             except OSError as error:
                 raise DataError(f"{where} cannot be read ({error}); copy the file again") from error
-            yield where, content, _label(label, classes, where)
+            yield where, content, parquet.labelled(label, classes, where)
             row += 1
 
 
@@ -193,19 +189,6 @@ def open_rows(split: str, root: Path | None) -> Rows:
     if not found.examples:
         raise DataError(f"imagenet: {found.place} holds no row of split {split}; copy it again")
     return found
-
-
-def _content(picture: object, where: str) -> bytes:
-    content = picture.get("bytes") if isinstance(picture, dict) else None
-    if not content:
-        raise DataError(f"{where} holds no encoded picture; copy the file again")
-    return content
-
-
-def _label(label: object, classes: int, where: str) -> int:
-    if not isinstance(label, int) or not 0 <= label < classes:
-        raise DataError(f"{where} has label {label!r} outside 0..{classes - 1}; copy the file again")
-    return label
 
 
 SIDE = 256  # pixels, as all papers store ImageNet

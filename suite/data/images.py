@@ -164,10 +164,8 @@ def _decode(info: DatasetInfo, files: list[Path], rows: int) -> tuple[np.ndarray
             labels = table.column(label_column).to_pylist()
             for picture, label in zip(pictures, labels, strict=True):
                 where = f"{info.name}: row {filled - first} of {file}"
-                if not isinstance(label, int) or not 0 <= label < info.classes:
-                    raise DataError(f"{where} has label {label!r} outside 0..{info.classes - 1}; copy it again")
                 inputs[filled] = decode_picture(picture, info.shape, where)
-                targets[filled] = label
+                targets[filled] = parquet.labelled(label, info.classes, where)
                 filled += 1
     return inputs, targets
 
@@ -180,9 +178,7 @@ def decode_picture(picture: object, shape: tuple[int, int, int], where: str) -> 
     """
     from PIL import Image
 
-    content = picture.get("bytes") if isinstance(picture, dict) else None
-    if not content:
-        raise DataError(f"{where} holds no encoded picture; copy the file again")
+    content = parquet.encoded(picture, where)
     channels, height, width = shape
     try:
         with Image.open(io.BytesIO(content)) as image:
@@ -199,12 +195,10 @@ def _downloaded(info: DatasetInfo, split: str, folder: Path) -> tuple[np.ndarray
     """Pixels uint8 [N, C, H, W] and labels int64 [N] of a split that torchvision downloaded with ``root=folder``.
 
     The examples stand in torchvision's order, which is not that of every copy on the Hub. It checks CIFAR's files
-    against their MD5 before it unpickles them. Raises DataError where it is not installed, or finds them damaged.
+    against their MD5 before it unpickles them. Raises DataError where it finds them damaged.
     """
-    try:
-        from torchvision import datasets
-    except ModuleNotFoundError as error:
-        raise DataError(f"{info.name}: what torchvision downloaded ({folder}) is read by it: install it") from error
+    from torchvision import datasets
+
     reader = getattr(datasets, info.name.upper())
     try:
         found = reader(folder, train=split == "train", download=False)

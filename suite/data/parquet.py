@@ -58,6 +58,21 @@ def batches(name: str, file: Path, wanted: tuple[str, ...], rows: int = 1000) ->
         raise _damaged(name, file, error) from error
 
 
+def encoded(picture: object, where: str) -> bytes:
+    """The encoded picture of a row; ``where`` begins the message of DataError where there is none."""
+    content = picture.get("bytes") if isinstance(picture, dict) else None
+    if not content:
+        raise DataError(f"{where} holds no encoded picture; copy the file again")
+    return content
+
+
+def labelled(label: object, classes: int, where: str) -> int:
+    """The label of a row; ``where`` begins the message of DataError for one that is no class."""
+    if not isinstance(label, int) or not 0 <= label < classes:
+        raise DataError(f"{where} has label {label!r} outside 0..{classes - 1}; copy the file again")
+    return label
+
+
 def _footer(name: str, file: Path) -> Any:
     try:
         return pq.read_metadata(file)

@@ -38,7 +38,7 @@ _FIT_ROWS = 4096  # pictures summed at a time, bounding the float64 copy to abou
 
 @dataclass(frozen=True)
 class Transform:
-    """Affine in the pixel: ``(x - shift) * scale``, then a margin of zeros, as float32.
+    """Affine in the pixel: ``(x - shift) * scale`` in float32, then a margin of zeros, as ``dtype``.
 
     The margin is zero *after* scaling, as Crossbow pads CIFAR, and is what turns 28x28 into 32x32.
     """
@@ -46,15 +46,16 @@ class Transform:
     shift: Tensor  # [C, H, W], [C, 1, 1] or [1, 1, 1]
     scale: Tensor  # the same, or 0-d
     margin: int = 0  # pixels added on each side
+    dtype: torch.dtype = torch.float32
 
     def __call__(self, pixels: Tensor) -> Tensor:
-        """Network input float32 [..., C, H + 2 margin, W + 2 margin] of uint8 pixels [..., C, H, W]."""
+        """Network input [..., C, H + 2 margin, W + 2 margin] of uint8 pixels [..., C, H, W]."""
         scaled = (pixels.to(torch.float32) - self.shift) * self.scale
-        return functional.pad(scaled, (self.margin,) * 4) if self.margin else scaled
+        return (functional.pad(scaled, (self.margin,) * 4) if self.margin else scaled).to(self.dtype)
 
-    def to(self, device: torch.device | str) -> Self:
-        """The same transform for pixels on ``device``."""
-        return type(self)(self.shift.to(device), self.scale.to(device), self.margin)
+    def to(self, device: torch.device | str, dtype: torch.dtype = torch.float32) -> Self:
+        """The same transform for pixels on ``device``, to numbers of this type."""
+        return type(self)(self.shift.to(device), self.scale.to(device), self.margin, dtype)
 
 
 def fit(rule: Rule, inputs: Tensor, size: int | None = None) -> Transform:

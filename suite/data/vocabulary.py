@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import numpy as np
 import sentencepiece
 
-from suite.data.cache import write_atomically
+from suite.data.cache import cached
 from suite.data.catalogue import DataError, cache_folder
 
 PAD, UNKNOWN, BEGIN, END = range(4)
@@ -61,32 +61,9 @@ def train_vocabulary(sentences: Iterable[str], size: int, cache: Path | None = N
     digest = hashlib.sha256(f"1 {sentencepiece.__version__} {size}".encode())
     for line in lines:
         digest.update(hashlib.sha256(line.encode()).digest())
-    folder = cache_folder(cache) / "vocabularies"
-    path, record = (folder / f"{digest.hexdigest()}.{ending}" for ending in ("model", "json"))
-    found = _read(path, record)
-    if found is None:
-        found = _train(lines, size)
-        content = json.dumps({"checksum": hashlib.sha256(found).hexdigest(), "size": size}).encode()
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, lambda stream: stream.write(found))
-            write_atomically(record, lambda stream: stream.write(content))
-        except OSError as error:
-            raise DataError(
-                f"the vocabulary cannot be stored in {folder} ({error.strerror or error}); "
-                f"name another folder in SGD_SUITE_CACHE"
-            ) from error
-    return Vocabulary(found)
-
-
-def _read(path: Path, record: Path) -> bytes | None:
-    """The stored model if it is whole, else None."""
-    try:
-        model, stored = path.read_bytes(), json.loads(record.read_bytes())
-    except (OSError, ValueError):
-        return None
-    whole = isinstance(stored, dict) and stored.get("checksum") == hashlib.sha256(model).hexdigest()
-    return model if whole else None
+    # kept like decoded data: the bytes of the model, without targets
+    train = lambda: (np.frombuffer(_train(lines, size), np.uint8), np.empty(0, np.int64))
+    return Vocabulary(cached(cache_folder(cache) / "vocabularies", digest.hexdigest(), train).inputs.tobytes())
 
 
 def _train(lines: list[str], size: int) -> bytes:

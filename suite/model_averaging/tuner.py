@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
-from typing import Any, Protocol
+from typing import Any
 
 from reference_impls.crossbow_tuner import Settling, settling
+from suite.model_averaging.engine import Learners
 from suite.runner.autotune import alternating, preferred
 
 LIMIT = 1000  # readings
@@ -29,17 +30,8 @@ class ThroughputReading:
     seconds: float  # taken by the change of the number of learners, 0 where there was none
 
 
-class Resizable(Protocol):
-    """What is tuned: :class:`suite.model_averaging.engine.Learners` is one."""
-
-    @property
-    def k(self) -> int: ...
-
-    def resize(self, learners: int) -> None: ...
-
-
 def tune(
-    learners: Resizable,
+    learners: Learners,
     measure: Callable[[], float],
     *,
     threshold: float = 0.1,
@@ -67,14 +59,8 @@ def tune(
     return history
 
 
-class Switchable(Protocol):
-    """What takes its gradients by one of several paths: :class:`suite.model_averaging.engine.Learners` is one."""
-
-    gradients: Any
-
-
 def choose_path(
-    learners: Switchable,
+    learners: Learners,
     ready: Mapping[str, Any],
     work: Callable[[], None],
     *,

@@ -31,7 +31,7 @@ def build(name: str, **options: Any) -> nn.Module:
     sizes, ``aux`` for GoogLeNet, and so on. ``cgru``, the translation network, needs ``vocabulary``,
     ``embedding`` and ``hidden``; it stands in no table because inverse_law states none of the three.
 
-    A network has ``lr_multipliers`` and ``decay_multipliers``, factors by parameter name.
+    :func:`suite.models.network.parameter_specs` gives the multipliers of rate and decay of each parameter.
 
     Raises:
         ValueError: unknown name, unknown or missing option, a size below 1, or an input too small.

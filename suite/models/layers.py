@@ -62,10 +62,10 @@ class BatchNorm(nn.BatchNorm2d):
     ``keep`` is Caffe's moving-average fraction, 1 minus PyTorch's ``momentum``.
     """
 
-    def __init__(self, features: int, *, eps: float = 1e-5, keep: float = 0.9, affine: bool = True) -> None:
-        super().__init__(features, eps=eps, momentum=1 - keep, affine=affine)
+    def __init__(self, features: int, *, eps: float = 1e-5, keep: float = 0.9) -> None:
+        super().__init__(features, eps=eps, momentum=1 - keep)
         self.num_batches_tracked = None
-        self.specs = {"weight": ParameterSpec(Constant(1.0)), "bias": ParameterSpec(Constant(0.0))} if affine else {}
+        self.specs = {"weight": ParameterSpec(Constant(1.0)), "bias": ParameterSpec(Constant(0.0))}
 
     def reset_running_stats(self) -> None:
         if self.running_mean is not None and self.running_var is not None:

@@ -19,29 +19,14 @@ class Network(nn.Module):
         super().__init__()
         self.input_shape, self.classes, self.label_shape = input_shape, classes, label_shape
 
-    @property
-    def lr_multipliers(self) -> dict[str, float]:
-        """Factor on the learning rate by parameter name (Caffe's lr_mult; 1 where a model states none)."""
-        return {name: spec.lr_multiplier for name, spec in parameter_specs(self)}
 
-    @property
-    def decay_multipliers(self) -> dict[str, float]:
-        """Factor on the weight decay by parameter name (Caffe's decay_mult; 1 where a model states none)."""
-        return {name: spec.decay_multiplier for name, spec in parameter_specs(self)}
-
-
-class Chain(Network):
+class Chain(Network, nn.Sequential):
     """Named layers applied one after another."""
 
     def __init__(self, layers: Iterable[tuple[str, nn.Module]], input_shape: tuple[int, ...], classes: int) -> None:
         super().__init__(input_shape, classes)
         for name, layer in layers:
             self.add_module(name, layer)
-
-    def forward(self, x: Tensor) -> Tensor:
-        for layer in self.children():
-            x = layer(x)
-        return x
 
 
 class Own(Network):

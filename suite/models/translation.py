@@ -29,7 +29,6 @@ from torch import Tensor, nn
 
 from suite.models.initialisers import FanInUniform, Gaussian, ParameterSpec, Uniform
 from suite.models.layers import Linear
-from suite.models.network import parameter_specs
 
 
 class GRU(nn.Module):
@@ -110,16 +109,6 @@ class ConditionalGRU(nn.Module):
         self.readout = Linear(embedding + hidden + 2 * hidden, embedding, weight=rule, bias=rule)
         self.output = Linear(embedding, target_words, weight=rule, bias=rule)
         self.hidden = hidden
-
-    @property
-    def lr_multipliers(self) -> dict[str, float]:
-        """1 for every parameter."""
-        return {name: spec.lr_multiplier for name, spec in parameter_specs(self)}
-
-    @property
-    def decay_multipliers(self) -> dict[str, float]:
-        """1 for every parameter."""
-        return {name: spec.decay_multiplier for name, spec in parameter_specs(self)}
 
     def encode(self, source: Tensor, source_mask: Tensor) -> Encoded:
         """Read ``source [B, S]`` int64 under ``source_mask [B, S]``, true on words."""

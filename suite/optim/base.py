@@ -1,34 +1,25 @@
-"""What the five optimisers share: they look like torch's, and hand every update to a reference implementation.
-
-``torch.optim.Optimizer`` supplies parameter groups, hooks, closures and what schedulers expect. Here stand the
-vector that the algorithms see, the learners that take turns in one module, the agreement of several processes and
-mixed precision's skipped steps; :mod:`suite.optim.state` writes and reads their state.
-"""
+"""What all optimisers share, with their state: as torch hands it over, or in a folder to resume from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import contextlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from reference_impls.contract import Sent, Turn
-from suite.communication.collectives import Processes, in_process
-from suite.communication.group import Group
-from suite.optim import averaging, joining
-from suite.optim.core import Core, widened
-from suite.optim.module import Buffers, Membership, Reminder, Tested, check_device, digest, unwrapped
-from suite.optim.solver import Base, Grouped, Wrapped, comparable, parameters_of, prototype, settings_of, sgd_defaults
-from suite.optim.state import Resumable, Scaled, Uneven
-from suite.optim.vector import Loss, Pieces, Vector
+from suite.optim.files import newest_checkpoint, pack, unpack, write_checkpoint
+from suite.optim.solver import Wrapped
+from suite.optim.steps import Steps
+from suite.training.checkpoint import flatten, rebuild
 
-Closure = Callable[[], Any]
-Collected = tuple[Tensor | Pieces, Sent]  # sums of gradients, and what of them has been sent
-FUSED = (torch.float32, torch.float64)  # types that torch's fused SGD takes on every device
+Pass = tuple[dict[str, Tensor], int]  # torch's random numbers when it began, and the batches it has given
 
 
-class Algorithm(Uneven, Scaled, Resumable):
+class Algorithm(Steps):
     """A paper's algorithm on ``module``, whose parameters become views of one vector.
 
     Args:
@@ -51,350 +42,261 @@ class Algorithm(Uneven, Scaled, Resumable):
     differ in either.
     """
 
-    learners = 1  # replicas that take turns in this process
+    _pass: Pass | None = None  # of ``epoch``, under way
+    _resumed: Pass | None = None  # that ``resume`` has found
 
-    def __init__(
-        self,
-        module: nn.Module,
-        params: Iterable[Any] | None,
-        *,
-        settings: Mapping[str, Any],
-        base: Base | None = None,
-        fused: bool | None,
-        group: Group | None,
-    ):
-        """``settings`` are those of ``base``, by default of SGD; None stands for one that was not given."""
-        self.module = unwrapped(module)
-        params = parameters_of(self.module, params)
-        self.base = None if base is None else self._base_of(base, params, settings, fused)
-        if self.base is None:
-            defaults = sgd_defaults(type(self), settings)
-        else:
-            defaults = self.base.defaults
-            params = [{**group, "params": list(group["params"])} for group in self.base.param_groups]
-        self.group = joining.group() if group is None else group
-        self.t = 0  # updates made
-        self._begun = False
-        self._names: dict[Tensor, str] = {parameter: name for name, parameter in self.module.named_parameters()}
-        self._frozen: list[Tensor] = []
-        super().__init__(params, defaults)
-        self._lay_out()
-        check_device(self.vector, self.group)
-        self._fused = self.base is not None or (self.vector.dtype in FUSED if fused is None else fused)
-        self.solver: Grouped | Wrapped = (
-            Grouped(self.vector, self.param_groups, fused=self._fused)
-            if self.base is None
-            else Wrapped(self.vector, self.param_groups, self.base)
-        )
-        self.group.agree(self._facts() | {"the groups' settings": [comparable(g) for g in self.param_groups]})
-        self._share()
-        joining.own_random_numbers(self.group)
-        self.buffers = Buffers(self._membership, self.learners)
-        self._tested = Tested(self.module)
-        self._losses: list[Loss] = []  # of the learners that have had their batch in this update
-        self.core = self._core(self.vector.x if self._fused else None)
-        if self._fused and not self.core.in_place:  # a rule that has no update in place makes new vectors
-            self._fused = self._without_in_place()
-            self.core = self._core(None)
-        self.core_state = self.core.init(self.vector.x)
-        self._begun = True
-        if self.core.algorithm.replicated or self.learners > 1:
-            Reminder(self.module, self)
-        self._load()
+    def state_dict(self) -> dict[str, Any]:
+        """``param_groups`` as torch's, and under ``state`` plain numbers and tensors by name: this process's part.
 
-    @classmethod
-    def _base_of(
-        cls, base: Base, params: list[Any], settings: Mapping[str, Any], fused: bool | None
-    ) -> torch.optim.Optimizer:
-        if isinstance(base, Algorithm):
-            raise ValueError("base must be an optimiser of one learner, such as torch.optim.AdamW")
-        if fused is not None:
-            raise ValueError(f"fused={fused} chooses between two forms of SGD; leave it out beside base")
+        With the module's state it is everything the next update depends on besides the random numbers: a training
+        that loads both goes on to the same bits. ``torch.save`` and :func:`suite.optim.save_file` write it. Exchanges
+        under way are waited for, and kept as their sums.
+
+        Returns:
+            The two, with tensors that training goes on without changing.
+        """
+        self._notice()
+        tensors: dict[str, Tensor] = {}
+        plain: dict[str, Any] = {}
+        flatten(self.core_state, "core", tensors, plain)
+        flatten(tuple(self._losses), "losses", tensors, plain)
+        tensors["gradients"] = self._waiting().clone()
+        for learner, held in enumerate(self.buffers.sets()):
+            tensors |= {f"buffer/{learner}/{name}": b.detach().clone() for name, b in held.items()}
+        plain |= {"t": self.t, "facts": self._facts(), "rank": self.group.rank}
+        shown = dict(self.state)  # hooks may have left something there
+        self.state.update({"tensors": tensors, "plain": plain, **self._further_state()})  # type: ignore[dict-item]
         try:
-            return prototype(base, params, settings)
-        except TypeError as error:
-            raise TypeError(f"{error}; {cls.__name__} itself has {', '.join(settings_of(cls))}") from None
+            return super().state_dict()
+        finally:
+            self.state.clear()
+            self.state.update(shown)
 
-    def _without_in_place(self) -> bool:
-        if not isinstance(self.solver, Grouped):
-            raise ValueError(f"{type(self.core.algorithm).__name__} has no update in place, which base needs")
-        self.solver.fused = False
-        return False
+    def _waiting(self) -> Tensor:
+        """Gradients [n, d] of learners that have had their batch of a round and step with the last."""
+        return self._gradients[: 0 if self.core.by_learner else len(self._losses)]
 
-    # What a subclass says
+    def _further_state(self) -> dict[str, Any]:
+        return {"base": self.solver.state()} if isinstance(self.solver, Wrapped) else {}
 
-    def _core(self, weights: Tensor | None) -> Core:
-        """The reference implementation, configured; it updates ``weights`` [d] in place if they are given."""
-        raise NotImplementedError
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from what ``state_dict`` returned; the module takes up its weights and buffers.
 
-    def _facts(self) -> dict[str, Any]:
-        """What must be the same in all processes, and when a state is loaded."""
-        solver = {} if self.base is None else {"base": type(self.base).__name__}
-        return solver | {
-            "optimiser": type(self).__name__,
-            "model": digest(self.module, self.vector),
-            "learners": self.learners,
-            "number of processes": self.group.size,
-        }
-
-    # Set-up
-
-    def _lay_out(self) -> None:
-        self.vector = Vector([group["params"] for group in self.param_groups])
-        self._gradients = self.vector.x.new_zeros(0, self.vector.d)  # a row for each learner, once one is needed
-        self._views: list[list[Tensor]] = []
-        self._membership = Membership(self.module, self.vector.parameters)
-
-    def _reserve(self, rows: int) -> None:
-        """Have so many rows for gradients, as many as there are keeping what is in them."""
-        if (missing := rows - len(self._gradients)) > 0:
-            self._gradients = torch.cat([self._gradients, self.vector.x.new_zeros(missing, self.vector.d)])
-            self._views = [self.vector.views(row) for row in self._gradients]
-
-    def _untrained(self) -> dict[str, Tensor]:
-        """The module's other parameters: frozen, or in no group."""
-        trained = {id(parameter) for parameter in self.vector.parameters}
-        return {name: parameter for name, parameter in self.module.named_parameters() if id(parameter) not in trained}
-
-    def _share(self) -> None:
-        """Give all processes the weights and buffers of process 0."""
-        for shared in (self.vector.x, *self.module.buffers(), *self._untrained().values()):
-            self.group.broadcast(shared.data)
-        self.vector.load(self.vector.x)
-
-    def _collective(self, **options: Any) -> Any:
-        """Sums over all learners of all processes."""
-        if self.group.size == 1:
-            return in_process(self.learners)
-        return Processes(self.group, rows=self.learners, **options)
-
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Train further parameters of the module, with their own settings, from the next update on.
-
-        Frozen ones among them are left out. Every process must add the same.
+        Exchanges under way are waited for and forgotten, so every process must call it after the same update.
 
         Args:
-            param_group: ``params`` and whichever settings are not the optimiser's, such as ``lr``.
+            state_dict: what this process's ``state_dict`` returned.
 
         Raises:
-            ValueError: in the middle of an update (between the batches of several learners, or with exchanges under
-                way), for parameters that are not the module's, and where none is left.
+            ValueError: the state of another optimiser, model, number of learners or processes, or another process's.
         """
-        if self._begun:
-            self._require_rest("add_param_group")
-        super().add_param_group(param_group)
-        group = self.param_groups[-1]
-        if foreign := [p for p in group["params"] if p not in self._names]:
-            self.param_groups.pop()
-            raise ValueError(
-                f"a parameter of shape {tuple(foreign[0].shape)} is not the module's; all that are trained "
-                "must be, as the module is what is averaged and tested"
-            )
-        added = [p for p in group["params"] if p.requires_grad]
-        if group["params"] and not added:
-            self.param_groups.pop()
-            raise ValueError("none of these parameters requires a gradient; unfreeze them before they are added")
-        self._frozen += [p for p in group["params"] if not p.requires_grad]
-        self._frozen = [p for p in self._frozen if not any(p is other for other in added)]
-        group["params"] = added
-        if self._begun:
-            self._notice()
-            before, old = self.core_state, self.vector.d
-            self._lay_out()
-            self.solver.lay_out(self.vector)
-            self.buffers.membership = self._membership
-            self.core.weights = self.vector.x if self._fused else None
-            fresh = self.core.init(self.vector.x.clone())
-            self.core_state = self.core.own(widened(before, fresh, old, self.vector.d))
-            self._load()
+        if missing := {"state", "param_groups"} - set(state_dict):
+            raise ValueError(f"this is not the state of {type(self).__name__}: it has no {sorted(missing)[0]!r}")
+        super().load_state_dict(state_dict)
 
-    def _require_rest(self, what: str) -> None:
-        if self._losses:
-            raise ValueError(
-                f"{what} came when {len(self._losses)} of {self.learners} learners had had their batch of update "
-                f"{self.t}; call it when all have"
-            )
-
-    # Steps
-
-    def step(self, closure: Closure | None = None) -> Any:
-        """One learner's step from the gradients that lie in the parameters; the update comes with the last learner's.
-
-        Afterwards the module holds the next learner's weights.
-
-        Args:
-            closure: computes the gradients first, where they do not lie there yet, and gives the loss.
-
-        Returns:
-            What ``closure`` returned; None without one.
-
-        Raises:
-            ValueError: no parameter has a gradient, or the module is not the one that the optimiser was made for.
-            WorkerLost: another process died, or did not answer within the group's timeout.
-        """
-        if self._uneven:
-            self._somebody_trains(True)
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
-        if self._overflowed():
-            return loss
-        self._take(0.0 if loss is None else loss)
-        return loss
-
-    @torch.no_grad()
-    def _take(self, loss: Loss) -> None:
-        """Take the gradients in the parameters, and their loss, as those of the learner whose turn it is."""
-        self._check()
-        learner, turn = len(self._losses), self.core.round(self.t, self.group.rank * self.learners)
-        if self.core.by_learner:
-            self.core.step(self.core_state, turn, learner, self._own_gradient())
-        collected = (None, ()) if self.core.by_learner else self._collect(learner)
-        self.buffers.keep(learner)
-        self._losses.append(loss.detach() if isinstance(loss, Tensor) else loss)
-        if len(self._losses) == self.learners:
-            losses, self._losses = self._losses, []
-            self._tell(turn, losses, *collected)
-        self._load()
-
-    def _own_gradient(self) -> Tensor | Pieces:
-        """The learner's gradient [1, d]: where backward left it, or gathered where that is no whole vector."""
-        pieces = self.vector.pieces()
-        if pieces is None:
-            self._reserve(1)
-            self.vector.gradient(self._views[0])
-        return self._gradients if pieces is None else pieces
-
-    def _collect(self, learner: int) -> Collected:
-        """The gradients of a round so far, with this learner's."""
-        pieces = self._pieces()
-        if pieces is None:
-            self._reserve(self.learners)
-            self.vector.gradient(self._views[learner])
-        return self._gradients[: self.learners] if pieces is None else pieces, ()
-
-    def _pieces(self) -> Pieces | None:
-        """The gradient where it lies, if the update needs no other and no copy of it."""
-        return self.vector.pieces() if self._fused and self.learners == self.group.size == 1 else None
-
-    def _tell(self, turn: Turn, losses: list[Loss], sums: Tensor | Pieces | None, sent: Sent = ()) -> None:
-        self.core_state = self.core.update(self.core_state, turn, losses, sums, sent)
-        self.t += 1
-        self.group.heartbeat.updates = self.t
-
-    @torch.no_grad()
-    def _load(self) -> None:
-        """Put the weights and buffers of the learner whose turn is next into the module."""
-        point = self._point()
-        if point.data_ptr() != self.vector.x.data_ptr():
-            averaging.copy(self.vector.x, point)
-        self.vector.load(self.vector.x)
-        self.buffers.load(len(self._losses))
-
-    def _point(self) -> Tensor:
-        """The weights [d] of the learner whose turn is next."""
-        if self._fused and self.learners == 1:  # updated where they lie
-            return self.vector.x
-        if self.core.by_learner:
-            return self.core_state.replicas[len(self._losses)]
-        turn = self.core.round(self.t, self.group.rank * self.learners)
-        return self.core.algorithm.points(self.core_state, turn).parameters[len(self._losses)]
-
-    def _check(self) -> None:
-        """Take up what was written to the weights. Raises ValueError where there is nothing to train with."""
-        self._refuse_unfrozen()
-        self._membership.check()
-        if self.group.size == 1 and not self._any_gradient():
-            raise ValueError(
-                "no parameter has a gradient; call backward before step, and make the optimiser anew if others took "
-                "the place of the module's parameters, as load_state_dict(assign=True) does"
-            )
-        self._refuse_displaced()
-        self._notice()
-
-    def _any_gradient(self) -> bool:
-        return any(parameter.grad is not None for parameter in self.vector.parameters)
-
-    def _refuse_displaced(self) -> None:
-        if (parameter := self.vector.displaced()) is not None:
-            raise ValueError(
-                f"parameter {self._names[parameter]} lies elsewhere than {type(self).__name__} has put it, as after "
-                "module.to, module.double, vector_to_parameters or a new .data; make the optimiser after moving the "
-                "module, and write weights in place"
-            )
-
-    def _notice(self) -> None:
-        """Take up weights that were written into the module since the last step, where they are the one learner's."""
-        if self.vector.overwritten():
-            with torch.no_grad():
-                self._follow()
-
-    def _follow(self) -> None:
-        self.vector.gather()
-        x, point = self.vector.x, self._point()
-        if point.data_ptr() != x.data_ptr() and not torch.equal(point, x):
-            if self.learners > 1:
-                raise ValueError(
-                    "weights were written into the module since the last step (by load_state_dict, clamping, an "
-                    f"embedding's max_norm?), and each of {self.learners} learners has its own; call take_up() after "
-                    "writing, which makes the module's those of all, or train with one learner in each process"
-                )
-            self.core_state = self.core.moved(self.core_state, x, centre=False)
-        self.vector.count()
-
-    @torch.no_grad()
-    def take_up(self) -> None:
-        """Make the module's present weights and buffers those of all learners and of the centre.
-
-        For weights written by ``module.load_state_dict``, say. Gradients that wait for their update are dropped;
-        momentum stays, but a centre's begins anew. Every process must call it, and takes up those of process 0.
-
-        Raises:
-            ValueError: exchanges are under way, or the module was moved.
-        """
-        self._refuse_displaced()
-        self.group.everyone(None, "take_up()")
-        self.vector.gather()
-        self._share()
-        self._losses = []
-        self.core_state = self.core.moved(self.core_state, self.vector.x, centre=True)
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take up what ``load_state_dict`` has read, between its hooks."""
+        held = state["state"]
+        self._check_state(held)
+        self._settle()
+        super().__setstate__({"state": defaultdict(dict), "param_groups": state["param_groups"]})
+        self.solver.groups = self.param_groups
         self.solver.lay_out(self.vector)  # lets go of the rows before
-        self.buffers = Buffers(self._membership, self.learners)
+        tensors, plain = held["tensors"], held["plain"]
+        here = {name: value.to(self._gradients.device, copy=True) for name, value in tensors.items()}
+        self.core_state = self.core.own(rebuild(self.core_state, "core", here, plain))
+        self._losses = list(rebuild((), "losses", here, plain))
+        self.t = plain["t"]
+        self._restore(held)
+        self._restore_gradients(here["gradients"])
+        self._restore_buffers(here)
+        self.group.heartbeat.updates = self.t
         self._load()
 
-    def _refuse_unfrozen(self) -> None:
-        if thawed := [p for p in self._frozen if p.requires_grad]:
+    def _check_state(self, held: Mapping[str, Any]) -> None:
+        """Raise ValueError for a state that this optimiser cannot go on from."""
+        if "plain" not in held:
+            raise ValueError(f"this is not the state of {type(self).__name__}: nothing is called 'plain' in it")
+        now = {**self._facts(), "rank": self.group.rank}
+        then = {**held["plain"]["facts"], "rank": held["plain"]["rank"]}
+        for name in sorted({*now, *then}):
+            if now.get(name) != then.get(name):
+                raise ValueError(
+                    f"the state was written with {name} = {then.get(name)!r}, not {now.get(name)!r}; make the "
+                    "optimiser with the same settings, and give every process its own part"
+                )
+        stepped = self.core.algorithm.replicated and not len(held["tensors"]["gradients"])
+        if held["plain"]["losses"]["tuple"] and stepped and not self.core.by_learner:
             raise ValueError(
-                f"parameter {self._names[thawed[0]]} was frozen when {type(self).__name__} was made and is not any "
-                "more; add it with add_param_group({'params': [...]})"
-            )
-        if frozen := [p for p in self.vector.parameters if not p.requires_grad]:
-            raise ValueError(
-                f"parameter {self._names[frozen[0]]} was frozen after {type(self).__name__} was made, and momentum, "
-                "decay and averaging would move it still; freeze it before, or make a new optimiser"
+                "the state was saved between two learners of an update, when one had stepped; make the optimiser "
+                "with fused as it was then, or save after the last learner's step"
             )
 
-    # What is tested
+    def _restore_gradients(self, waiting: Tensor) -> None:
+        """Take up gradients [n, d] of learners that had not stepped, where a round was saved before its end."""
+        if self.core.by_learner:  # the optimiser that saved them steps its learners together
+            turn = self.core.round(self.t, self.group.rank * self.learners)
+            for learner, gradient in enumerate(waiting):
+                self.core.step(self.core_state, turn, learner, gradient[None])
+        elif len(waiting):
+            self._reserve(self.learners)
+            self._waiting().copy_(waiting)
 
-    @torch.no_grad()
-    def average(self) -> nn.Module:
-        """The model to test and to save: a copy of the module with the weights that the paper evaluates.
+    def _restore_buffers(self, here: Mapping[str, Tensor]) -> None:
+        sets: list[dict[str, Tensor]] = [{} for _ in range(self.learners)]
+        for key, value in here.items():
+            kind, _, rest = key.partition("/")
+            learner, _, name = rest.partition("/")
+            if kind == "buffer":
+                sets[int(learner)][name] = value
+        self.buffers.put(sets[0])
+        self.buffers.own = sets if self.learners > 1 else []
 
-        Its batch-norm statistics are the mean of all learners' of all processes, so every process must call it.
-        Training goes on where it was.
+    def __getstate__(self) -> dict[str, Any]:
+        """Refused with TypeError: what a copy would need, it has only together with a module of its own."""
+        raise TypeError(
+            f"{type(self).__name__} cannot be copied or pickled, as its weights are the module's; copy the module, "
+            "make an optimiser of the copy, and hand it this one's state_dict()"
+        )
+
+    def _settle(self) -> None:
+        """Wait for every exchange under way, which would write to memory that the next ones use."""
+
+    def _restore(self, held: Mapping[str, Any]) -> None:
+        """Take what ``_further_state`` gave."""
+        if isinstance(self.solver, Wrapped):
+            self.solver.load(held["base"])
+
+    def epoch(self, loader: Iterable[Any]) -> Iterator[Any]:
+        """The batches of one pass over ``loader``, which a resumed training takes up where it was saved.
+
+        A loader that shuffles draws its order when the pass begins, so ``save`` within the pass keeps torch's random
+        numbers of that moment. After ``resume`` the first pass draws the same order, leaves out the batches that were
+        had, and goes on with the random numbers of the save.
+
+        Args:
+            loader: of batches, such as a ``DataLoader``.
 
         Returns:
-            The copy, in evaluation mode; it is the same one each time, refreshed.
+            An iterator over its batches.
+        """
+        begun, had, now = self._random_state(), 0, None
+        if self._resumed is not None:
+            now = begun
+            begun, had = self._resumed
+            self._resumed = None
+            self._set_random_state(begun)
+        batches = iter(loader)
+        for _ in range(had):
+            next(batches, None)
+        if now is not None:
+            self._set_random_state(now)
+        for batch in batches:
+            had += 1
+            self._pass = begun, had
+            yield batch
+        self._pass = None
+
+    def _random_state(self) -> dict[str, Tensor]:
+        state = {"cpu": torch.get_rng_state()}
+        if self.vector.x.is_cuda:
+            state["cuda"] = torch.cuda.get_rng_state(self.vector.x.device)
+        return state
+
+    def _set_random_state(self, state: Mapping[str, Tensor]) -> None:
+        torch.set_rng_state(state["cpu"].cpu())
+        if "cuda" in state:
+            torch.cuda.set_rng_state(state["cuda"].cpu(), self.vector.x.device)
+
+    def save(self, folder: str | Path, **plain: Any) -> None:
+        """Write this process's state, torch's random numbers and ``plain`` values of the caller's under ``folder``.
+
+        The module's weights are all among it, those that are not trained too. Every process must call it after the
+        same update; older states are removed once all have written theirs, so a kill at any moment leaves one that is
+        whole.
+
+        Args:
+            folder: where the states are kept; each process writes into one of its own.
+            plain: what ``resume`` is to return, such as the number of the epoch.
 
         Raises:
-            ValueError: a trained parameter is not in the module any more.
+            ValueError: the processes are at different updates.
+            OSError: nothing can be written there.
         """
-        self._membership.check()
-        self._notice()
-        values = self.vector.views(self.core.algorithm.model(self.core_state).to(self.vector.x))
-        total = self.buffers.total().to(self.vector.x.device)
-        self.group.everyone(None, "average()")
-        if self.group.size > 1 and total.numel():
-            total = Processes(self.group).sum(total[None])
-        return self._tested.refreshed(self.vector.parameters, values, total / (self.learners * self.group.size))
+        tensors = {f"random/{kind}": value for kind, value in self._random_state().items()}
+        begun, had = self._pass or ({}, 0)
+        tensors |= {f"epoch/{kind}": value for kind, value in begun.items()}
+        tensors |= {f"untrained/{name}": parameter.detach() for name, parameter in self._untrained().items()}
+        values = {"state": pack(self.state_dict(), "state", tensors), "plain": plain, "had": had}
+        write_checkpoint(Path(folder), self.group, self.t, values, tensors)
+
+    def resume(self, folder: str | Path) -> dict[str, Any]:
+        """Go on from the newest state under ``folder`` that every process has whole.
+
+        Training then ends in the same bits as if it had not been interrupted. Where there is none nothing changes.
+        Every process must call it.
+
+        Args:
+            folder: the one that was given to ``save``.
+
+        Returns:
+            The ``plain`` values of the state; an empty dictionary where there is none.
+
+        Raises:
+            ValueError: as ``load_state_dict``.
+        """
+        found = newest_checkpoint(Path(folder), self.group)
+        if found is None:
+            return {}
+        values, tensors = found
+        untrained = {name: p for name, p in self._untrained().items() if f"untrained/{name}" in tensors}
+        for name, parameter in untrained.items():
+            if (shape := tensors[f"untrained/{name}"].shape) != parameter.shape:
+                raise ValueError(
+                    f"the state was written with a parameter {name} of shape {tuple(shape)}, not "
+                    f"{tuple(parameter.shape)}; make the same module"
+                )
+        self.load_state_dict(unpack(values["state"], tensors))
+        with torch.no_grad():
+            for name, parameter in untrained.items():
+                parameter.copy_(tensors[f"untrained/{name}"])
+        self._set_random_state(_below("random/", tensors))
+        begun = _below("epoch/", tensors)
+        self._resumed = self._pass = (begun, values["had"]) if begun else None
+        return dict(values["plain"])
+
+    @contextlib.contextmanager
+    def join(self) -> Iterator[None]:
+        """Let processes have unequally many batches: each goes on exchanging until the last has stepped for good.
+
+            with opt.join():
+                for inputs, targets in loader:
+                    ...
+                    opt.step()
+
+        A process without a batch exchanges gradients of zeros, as in ``torch.nn.parallel.DistributedDataParallel``'s
+        join; momentum, decay and averaging go on. Every process must enter it. Each step costs a sum of one number.
+
+        Returns:
+            A context; on leaving it a process exchanges until all have no batch any more.
+
+        Raises:
+            ValueError: a gradient leaves before the step, or counts for more than itself.
+        """
+        self._refuse_join()
+        self._uneven = self.group.size > 1
+        try:
+            yield
+            while self._uneven and self._somebody_trains(False):
+                self.zero_grad()
+                self._take(0.0)
+        finally:
+            self._uneven = False
+
+    def _refuse_join(self) -> None:
+        """Raise ValueError where a process without batches cannot go on exchanging."""
+
+
+def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Those whose name begins with ``prefix``, by the rest of it."""
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

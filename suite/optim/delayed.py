@@ -12,10 +12,11 @@ from reference_impls import matex_agd
 from reference_impls.contract import Pending, Turn
 from suite.communication.collectives import Alone, CompletedSum
 from suite.communication.group import Group
-from suite.optim.base import Algorithm, Collected
+from suite.optim.base import Algorithm
 from suite.optim.core import Core
 from suite.optim.layerwise import CHANGED, Departures
 from suite.optim.solver import Base
+from suite.optim.steps import Collected
 from suite.optim.vector import Pieces
 
 

@@ -31,7 +31,9 @@ class Departures:
     def __init__(self, vector: Vector, limit: int, send: Callable[[Tensor], Pending]):
         """``send`` is a method of the optimiser, held weakly."""
         self._vector, self._send = vector, weakref.WeakMethod(send)
-        self._parts = [part for part in buckets(vector, limit) if part.stop > part.start]
+        self._parts = [
+            part for part in buckets(vector.segments, vector.x.element_size(), limit) if part.stop > part.start
+        ]
         self._home = [
             next(i for i, part in enumerate(self._parts) if part.start <= own.start and own.stop <= part.stop)
             for own in vector.segments

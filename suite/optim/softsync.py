@@ -78,6 +78,8 @@ class Softsync(Algorithm):
         **unknown: Any,
     ):
         joining.check_learners(type(self).__name__, learners)
+        if updates is not None and updates < 1:
+            raise ValueError(f"{type(self).__name__}: updates={updates} must be at least 1, or None for no end")
         self.learners, self.updates = self._learners_here(learners), updates
         self._chosen: dict[str, Any] = {"workers": learners, "n": n, "per_gradient": per_gradient}
         self._server = rudra_protocol.Server(learners, n)

@@ -171,12 +171,16 @@ def comparable(group: Mapping[str, Any]) -> dict[str, Any]:
 Base = torch.optim.Optimizer | Callable[..., torch.optim.Optimizer]  # an optimiser, or what makes one of parameters
 
 
-def prototype(base: Base, params: Iterable[Any], options: Mapping[str, Any]) -> torch.optim.Optimizer:
-    """``base`` itself, or what it makes of ``params`` and ``options``.
+def prototype(
+    kind: type, base: Base, params: Iterable[Any], options: Mapping[str, Any], fused: bool | None
+) -> torch.optim.Optimizer:
+    """``base`` of an optimiser of this ``kind``: itself, or what it makes of ``params`` and ``options``.
 
     Raises ValueError for settings beside an optimiser that has its own, and for one whose step needs a closure;
     TypeError for what is no optimiser.
     """
+    if fused is not None:
+        raise ValueError(f"fused={fused} chooses between two forms of SGD; leave it out beside base")
     given = [name for name, value in options.items() if value is not None]
     if isinstance(base, torch.optim.Optimizer):
         if given:
@@ -185,7 +189,10 @@ def prototype(base: Base, params: Iterable[Any], options: Mapping[str, Any]) -> 
             )
         made = base
     else:
-        made = base(params, **{name: options[name] for name in given})
+        try:
+            made = base(params, **{name: options[name] for name in given})
+        except TypeError as error:
+            raise TypeError(f"{error}; {kind.__name__} itself has {', '.join(settings_of(kind))}") from None
     if not isinstance(made, torch.optim.Optimizer):
         raise TypeError(f"base must be, or make, a torch.optim.Optimizer, not a {type(made).__name__}")
     closure = inspect.signature(type(made).step).parameters.get("closure")

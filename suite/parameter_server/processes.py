@@ -55,13 +55,13 @@ class Served:
 
 
 class Connection:
-    """Headers and vectors between the server and one learner. Made on all processes at once."""
+    """Headers and vectors between two processes. Made on all processes at once."""
 
-    def __init__(self, group: Group, learner: int):
-        # learners are more patient than the server, so that it can tell them that another one is lost
-        members, limit = [0, learner + 1], timedelta(seconds=group.timeout * (3 if group.rank else 1))
-        self.other = 0 if group.rank else learner + 1
-        self.gloo = cast(dist.ProcessGroup, dist.new_group(members, timeout=limit, backend="gloo"))
+    def __init__(self, group: Group, upper: int, lower: int):
+        # who is further from the server is more patient, so that it can be told who is lost
+        patience = timedelta(seconds=group.timeout * (3 if group.rank == lower else 1))
+        self.other = lower if group.rank == upper else upper
+        self.gloo = cast(dist.ProcessGroup, dist.new_group([upper, lower], timeout=patience, backend="gloo"))
 
     def send(self, *header: int) -> None:
         dist.send(torch.tensor([*header, 0, 0][:3]), self.other, group=self.gloo)
@@ -104,7 +104,7 @@ def connect(group: Group, facts: dict[str, Any], x0: Tensor) -> list[Connection]
         raise ValueError("a server needs at least one learner: start two processes or more")
     group.agree({**facts, "parameters": x0.numel(), "sum": float(x0.double().sum())})
     with group.watched():
-        connections = [Connection(group, learner) for learner in range(learners)]
+        connections = [Connection(group, 0, learner + 1) for learner in range(learners)]
     group.heartbeat.stop()  # from here on the connections tell who is lost, and softsync survives it
     return connections
 

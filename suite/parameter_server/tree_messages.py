@@ -11,17 +11,15 @@ import contextlib
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
 from itertools import chain
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
 from reference_impls.contract import GradientRef, Optimizer
-from suite.communication.group import Group
 from suite.parameter_server.processes import Connection
 from suite.parameter_server.tree import Node, receivers, server_tree
 
@@ -97,13 +95,7 @@ class Layout:
 
 
 class Pair(Connection):
-    """A connection of any two processes, made on all processes at once."""
-
-    def __init__(self, group: Group, upper: int, lower: int):
-        # who is further from the root is more patient, so that it can be told who is lost
-        patience = timedelta(seconds=group.timeout * (3 if group.rank == lower else 1))
-        self.other = lower if group.rank == upper else upper
-        self.gloo = cast(dist.ProcessGroup, dist.new_group([upper, lower], timeout=patience, backend="gloo"))
+    """A connection over which gradients are pushed and answered with weights."""
 
     def push(self, message: Message) -> None:
         entries = list(chain.from_iterable(message.entries))

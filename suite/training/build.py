@@ -203,7 +203,12 @@ def subset_draw(name: str, examples: int) -> Tensor:
     return torch.randperm(examples, generator=torch.Generator().manual_seed(seed("subset", name)))
 
 
+COUNTS = (  # of simulations and measurements, of which there must be at least one
+    *("cases", "d", "draws", "examples", "hosts", "images", "iterations", "lost_runs", "numbers"),
+    *("repeats", "repetitions", "rounds", "runs", "settling_runs", "steps", "turns", "width"),
+)
 LEAST: dict[str, int | float] = {  # of each number; of those that are whole a whole number
+    **dict.fromkeys(COUNTS, 1),
     "updates": 0,
     "batch": 1,
     "workers": 1,
@@ -237,7 +242,7 @@ def assemble(
     training = images.load_images(name, "train", root=data_root, **data).to(device)
     testing = images.load_images(name, "test", root=data_root, **data).to(device)
     inputs, targets = training.inputs, training.targets
-    decode = transforms.fit(rule, training.inputs).to(device)
+    decode = transforms.fit(rule, training.inputs).to(device, dtype)
     if subset is not None:
         drawn = subset_draw(name, len(targets))[:subset]
         inputs, targets = inputs[drawn], targets[drawn]
@@ -260,12 +265,7 @@ def assemble(
     )
     return Setup(
         problem=Classification(
-            flat,
-            inputs,
-            targets,
-            lambda pixels: decode(pixels).to(dtype),
-            augmentation=augmentation,
-            numerics=Numerics.of(execution),
+            flat, inputs, targets, decode, augmentation=augmentation, numerics=Numerics.of(execution)
         ),
         x0=flat.point(),
         order=batches,

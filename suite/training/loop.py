@@ -100,10 +100,10 @@ class TrainingRun:
         self.step = backend.step(self.algorithm)
         self.buffers = made.problem.b0().expand(self.workers, -1).clone()
         self.t, self.stopped, self.diverged = 0, False, False
-        whole = (slice(None),)
-        self.buckets = (
-            buckets(made.problem.flat, settings.get("bucket_bytes", 0)) if self.algorithm.segmented else whole
-        )
+        self.buckets: tuple[slice, ...] = (slice(None),)
+        if self.algorithm.segmented:
+            segments, number = made.problem.flat.segments, made.x0.element_size()
+            self.buckets = buckets(segments, number, settings.get("bucket_bytes", 0))
         exchange = made.algorithm.collective
         self.exchange = exchange if isinstance(exchange, CountingCollective) else None  # counts what is sent
         self.members = torch.arange(self.workers, device=made.x0.device)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from suite.lazy import torch
 from suite.runs.files import read_note, write_whole
 from suite.spec import RunSpec
 
@@ -41,8 +42,6 @@ def pick_device(device: str) -> str:
     """``auto`` is CUDA where there is one. Raises ValueError when CUDA is asked for and absent."""
     if device == "cpu":
         return "cpu"
-    import torch
-
     if torch.cuda.is_available():
         return "cuda"
     if device == "cuda":
@@ -116,8 +115,6 @@ def record(folder: Path, execution: Mapping[str, Any]) -> None:
 
 def apply(execution: Mapping[str, Any]) -> None:
     """Set torch's process-wide switches to what the run recorded; :class:`Numerics` is the rest. Imports torch."""
-    import torch
-
     precision = execution["precision"]
     if precision not in PRECISIONS:
         raise ValueError(f"precision must be one of {PRECISIONS}, not {precision!r}")
@@ -145,8 +142,6 @@ class Numerics:
         """Where a network computes."""
         if not self.lowered:
             return contextlib.nullcontext()
-        import torch
-
         return torch.autocast(device, dtype=torch.bfloat16)
 
     @contextlib.contextmanager
@@ -156,8 +151,6 @@ class Numerics:
         For a few examples torch's own kernels, which unfold pictures into a matrix, were up to 1.7 times as fast as
         oneDNN's; for many they are slower. What a test of hundreds of images uses does not depend on it.
         """
-        import torch
-
         before = bool(torch.backends.mkldnn.enabled)
         torch.backends.mkldnn.enabled = before and self.onednn  # type: ignore[assignment]
         try:

@@ -144,16 +144,7 @@ class Classification:
             flat.buffers.copy_(saved)
         return total / len(chunks)
 
-    def evaluate(
-        self,
-        x: Tensor,
-        buffers: Tensor,
-        inputs: Tensor,
-        targets: Tensor,
-        *,
-        chunk: int = 500,
-        transform: Callable[[Tensor], Tensor] | None = None,
-    ) -> tuple[float, float]:
+    def evaluate(self, x: Tensor, buffers: Tensor, inputs: Tensor, targets: Tensor) -> tuple[float, float]:
         """Mean loss (nats) and top-1 error (share) of a point on images [N, C, H, W], in evaluation mode."""
-        found = score(self, x, buffers, inputs, targets, chunk=chunk, decode=transform)
+        found = score(self, x, buffers, inputs, targets)
         return found.loss.item(), found.error.item()

@@ -8,9 +8,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
-
-from torch import Tensor
+from typing import Any
 
 from reference_impls.contract import GradientRef, Turn
 from suite.tables import Table
@@ -76,32 +74,24 @@ def shape_at(schedule: Mapping[str, Any], updates: int, turn: int) -> float:
     return float(factor(turn, updates, **options))
 
 
-class FlatLayout(Protocol):
-    """Parameters laid out in one vector."""
-
-    @property
-    def x(self) -> Tensor:
-        """[d]"""
-        ...
-
-    @property
-    def segments(self) -> Sequence[slice]:
-        """Where each parameter lies in [d], one behind the other."""
-        ...
-
-
-def buckets(flat: FlatLayout, limit: int) -> tuple[slice, ...]:
+def buckets(segments: Sequence[slice], number: int, limit: int) -> tuple[slice, ...]:
     """Contiguous buckets of [d] in backward order: neighbouring parameters joined up to ``limit`` bytes.
 
     A parameter larger than the limit is a bucket by itself; ``limit`` 0 gives one bucket per parameter.
-    Raises ValueError for a negative limit.
+
+    Args:
+        segments: where each parameter lies in [d], one behind the other.
+        number: bytes of each number.
+        limit: bytes of a bucket.
+
+    Raises:
+        ValueError: a negative limit.
     """
     if limit < 0:
         raise ValueError(f"bucket_bytes={limit} must not be negative; 0 sends every parameter by itself")
-    item = flat.x.element_size()
     parts: list[slice] = []
-    for part in reversed(flat.segments):
-        if parts and (parts[-1].stop - part.start) * item <= limit:
+    for part in reversed(segments):
+        if parts and (parts[-1].stop - part.start) * number <= limit:
             parts[-1] = slice(part.start, parts[-1].stop)
         else:
             parts.append(part)

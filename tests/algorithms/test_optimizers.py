@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from suite.models.network import parameter_specs
 from suite.training.build import make_network, make_optimizer
 from suite.training.flat import FlatModule
 from suite.training.optimizers import LARS, AdaGrad, Adam, AdamW, CaffeSGD, TorchSGD
@@ -203,13 +204,9 @@ def test_who_builds_a_solver_hands_it_the_networks_multipliers_and_the_layers_it
     for rule in ("torch", "caffe"):
         plain, scaled = (make_optimizer({"rule": rule, "multipliers": asked}, full) for asked in (False, True))
         assert plain.lr_scale is plain.decay_scale is None
-        for scale, factors in (
-            (scaled.lr_scale, full.module.lr_multipliers),
-            (scaled.decay_scale, full.module.decay_multipliers),
-        ):
-            assert {name: part.unique().tolist() for name, part in full.named(scale).items()} == {
-                name: [factor] for name, factor in factors.items()
-            }
+        for name, spec in parameter_specs(full.module):
+            assert full.named(scaled.lr_scale)[name].unique().tolist() == [spec.lr_multiplier]
+            assert full.named(scaled.decay_scale)[name].unique().tolist() == [spec.decay_multiplier]
     flat = FlatModule(make_network({"name": "linear"}, 0, "cpu", torch.float32))
     assert make_optimizer({"rule": "lars", "trust": 0.01}, flat).layers == flat.segments
     with pytest.raises(ValueError, match="unknown settings \\['layers'\\]"):

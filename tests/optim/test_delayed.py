@@ -22,9 +22,9 @@ from suite.training.schedules import buckets
 @pytest.mark.parametrize("limit", [100, 1600, 10**6])
 def test_buckets_cover_everything_from_the_last_parameter_to_the_first(limit: int):
     vector = Vector([list(network().parameters())])
-    single = buckets(vector, 0)
+    single = buckets(vector.segments, 4, 0)
     assert list(single) == vector.segments[::-1]
-    parts = buckets(vector, limit)
+    parts = buckets(vector.segments, 4, limit)
     assert (parts[0].stop, parts[-1].start) == (vector.d, 0)
     assert all(later.start == earlier.stop for later, earlier in itertools.pairwise(parts))
     assert all((part.stop - part.start) * 4 <= limit or part in single for part in parts)
@@ -34,8 +34,8 @@ def test_buckets_cover_everything_from_the_last_parameter_to_the_first(limit: in
 def test_a_bucket_is_filled_to_the_byte_from_behind():
     """Of fifty numbers of four bytes: the last parameter of 10, 20, 30 and 40 stands alone, the next two fill one."""
     vector = Vector([[nn.Parameter(torch.zeros(size)) for size in (10, 20, 30, 40)]])
-    assert buckets(vector, 200) == (slice(60, 100), slice(10, 60), slice(0, 10))
-    assert buckets(vector, 199) == (slice(60, 100), slice(30, 60), slice(0, 30))
+    assert buckets(vector.segments, 4, 200) == (slice(60, 100), slice(10, 60), slice(0, 10))
+    assert buckets(vector.segments, 4, 199) == (slice(60, 100), slice(30, 60), slice(0, 30))
 
 
 def test_segments_leave_during_backward_in_one_order():

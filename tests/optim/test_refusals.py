@@ -30,6 +30,12 @@ def test_a_negative_setting_and_a_missing_number_are_refused_and_none_is_a_setti
     MAKERS[name](network(), **{setting: 0.0})
 
 
+@pytest.mark.parametrize("updates", [0, -3])
+def test_softsync_refuses_to_end_before_its_first_update(updates: int):
+    with pytest.raises(ValueError, match=rf"Softsync: updates={updates} must be at least 1, or None for no end"):
+        MAKERS["Softsync"](network(), updates=updates)
+
+
 @pytest.mark.parametrize(
     ("added", "message"),
     [

@@ -25,7 +25,7 @@ def test_a_learner_is_three_times_as_patient_as_the_server(monkeypatch: pytest.M
     """So that the server, which learns first that another one is lost, can tell it."""
     made = []
     monkeypatch.setattr(dist, "new_group", lambda members, timeout, backend: made.append((members, timeout)))
-    others = [Connection(Mock(rank=rank, timeout=7.0), learner=1).other for rank in (0, 2)]
+    others = [Connection(Mock(rank=rank, timeout=7.0), 0, 2).other for rank in (0, 2)]
     assert others == [2, 0]
     assert made == [([0, 2], timedelta(seconds=7)), ([0, 2], timedelta(seconds=21))]
 
