@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from itertools import repeat
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,6 +14,7 @@ from suite.experiment import Context, Experiment, OutOfTime
 from suite.runner import autotune as choices
 from suite.runner.autotune import alternating, decide, measure_training, preferred, until
 from suite.spec import RunSpec
+from suite.training.gradients import native
 from suite.training.loop import train
 from suite.training.numerics import PRECISIONS, Numerics, apply, choose, fixed
 
@@ -62,9 +65,18 @@ def test_a_choice_that_leads_to_no_execution_is_measured_again_and_replaced(tmp_
     assert len(made) == 2
 
 
-def test_short_runs_and_named_paths_are_not_measured(tmp_path):
-    kind, made = experiment(iter([]), seconds=1.0)
-    assert decide(tmp_path, kind, digits(0), new(digits(0)), width=4, slot=1)["reason"] == "too short to measure"
+@pytest.mark.parametrize(
+    ("seconds", "width", "measured"), [(10.0, 1, 1), (9.9, 1, 0), (4.0, 3, 1), (3.0, 3, 0), (60.0, 3, 1)]
+)
+def test_runs_of_ten_seconds_in_all_are_worth_a_measurement(tmp_path, seconds, width, measured):
+    kind, made = experiment(repeat({}), seconds)
+    execution = decide(tmp_path, kind, digits(0), new(digits(0)), width=width, slot=0)
+    assert len(made) == measured
+    assert execution.get("reason") == (None if measured else "too short to measure")
+
+
+def test_named_paths_are_not_measured(tmp_path):
+    kind, made = experiment(iter([]))
     named = digits(0, path="vectorised")
     execution = decide(tmp_path, kind, named, new(named), width=4, slot=1)
     assert (execution["path"], execution["width"], execution["slot"]) == ("vectorised", 4, 1)
@@ -99,6 +111,97 @@ def test_a_measurement_times_what_can_run_and_says_what_cannot():
         {"native"} if "native, channels-last" not in changes["measured"] else set()
     )
     json.dumps(changes)
+
+
+class Compiled:
+    """Stands for the native gradients of a problem, without a compiler."""
+
+    def __init__(self, problem, build=None, direct=False):
+        self.library = SimpleNamespace(build="direct" if direct else "a build", winograd=True)
+
+
+@pytest.fixture
+def timed(monkeypatch: pytest.MonkeyPatch) -> dict:
+    """The ways of a measurement in which nothing runs; all take a second but those that are named here."""
+    seen: dict = {"seconds": {}}
+
+    def alternating(sides, repeats, *clock):
+        seen["ways"] = {str(way) for way in sides}
+        return {way: [seen["seconds"].get(str(way), 1.0)] * repeats for way in sides}
+
+    monkeypatch.setattr(choices, "alternating", alternating)
+    monkeypatch.setattr(choices, "failing", lambda calls, device: {})
+    monkeypatch.setattr(native, "Native", Compiled)
+    return seen
+
+
+ONE_BY_ONE = {
+    "looped, channels-last",
+    "looped",
+    "looped, own convolutions",
+    "native, channels-last",
+    "native, channels-last, direct sums",
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "width", "packed"),
+    [
+        ({}, 1, set()),
+        ({"workers": 2}, 1, set()),  # whose gradients are one sum
+        ({}, 2, {"vectorised, channels-last, 2 runs", "vectorised, 2 runs"}),
+        ({"workers": 2, "algorithm": {"name": "crossbow"}}, 1, {"vectorised, channels-last", "vectorised"}),
+        (
+            {"workers": 2, "algorithm": {"name": "crossbow"}},
+            2,
+            {"vectorised, channels-last, 2 runs", "vectorised, 2 runs"},
+        ),
+    ],
+)
+def test_what_is_timed_depends_on_the_points_of_a_turn(timed, changes, width, packed):
+    spec = digits(0, **changes)
+    found = measure_training(spec, new(spec), width)
+    assert timed["ways"] == ONE_BY_ONE | packed
+    assert found["refused"].get("vectorised") == (None if packed else "there is one point only")
+    assert found["refused"]["captured"]
+
+
+def test_the_fastest_way_is_chosen_and_told_by_how_much(timed):
+    timed["seconds"]["vectorised, 2 runs"] = 0.5
+    found = measure_training(digits(0), new(digits(0)), 2)
+    assert (found["path"], found["channels_last"], found["onednn"], found["width"]) == ("vectorised", False, True, 2)
+    assert found["measured"]["vectorised, 2 runs"] == pytest.approx(2.0)
+    assert found["measured"][str(choices.DEFAULT)] == 1.0
+    assert found["reason"] == "measured"
+    assert "build" not in found
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        ({}, {"workers": 1}, True),
+        ({}, {"rate": 0.5, "updates": 7}, True),
+        ({}, {"workers": 2}, False),
+        ({}, {"algorithm": {"name": "isgd"}}, False),
+        ({"algorithm": {"name": "rudra", "n": 1}}, {"algorithm": {"name": "rudra", "n": 2}}, True),
+        (
+            {"server": {}, "algorithm": {"name": "rudra", "n": 1}},
+            {"server": {}, "algorithm": {"name": "rudra", "n": 2}},
+            False,
+        ),
+        (
+            {"server": {}, "algorithm": {"name": "rudra"}},
+            {"server": {}, "algorithm": {"name": "rudra", "n": 0}},
+            True,
+        ),
+    ],
+)
+def test_runs_of_one_kind_are_measured_once(tmp_path, one, other, alike):
+    """Of a server's settings only the share of its learners that it takes at a time makes another kind."""
+    kind, made = experiment(repeat({}))
+    for spec in (digits(0, **one), digits(1, **other)):
+        decide(tmp_path, kind, spec, new(spec), width=1, slot=0)
+    assert len(made) == (1 if alike else 2)
 
 
 @pytest.mark.parametrize(
