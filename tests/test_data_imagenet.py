@@ -13,6 +13,8 @@ import pytest
 import torch
 from PIL import Image
 
+from suite.communication.launch import FORKED
+from suite.data import imagenet
 from suite.data.catalogue import DataError
 from suite.data.imagenet import ImageBatch, ImageNetStream, open_rows
 from suite.data.verify import verify
@@ -76,7 +78,9 @@ def test_a_stream_may_start_at_any_batch(root: Path, first: int, ahead: int) -> 
 
 
 @pytest.mark.processes
-def test_worker_processes_change_nothing(root: Path) -> None:
+def test_worker_processes_change_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worker comes from the process that has imported torch, in no time."""
+    monkeypatch.setattr(imagenet.multiprocessing, "get_context", lambda method: FORKED)
     for one, other in zip(take(root, 2, 4), take(root, 2, 4, processes=1), strict=True):
         assert torch.equal(one.inputs, other.inputs)
         assert torch.equal(one.targets, other.targets)
