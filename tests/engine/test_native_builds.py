@@ -1,4 +1,4 @@
-"""A native run is taken up to the same bits by the build that began it, and named with both builds by another."""
+"""A native build is compared with autograd before use; a run goes on by the build that began it, or names both."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_native_run_is_recorded_near_the_loop_and_resumes_in_the_same_bits(tmp
 @pytest.fixture
 def another_build(cut_short, fresh, monkeypatch):
     """From here on this machine makes other builds than the one that the run began with, which is returned."""
-    first = native.library(plan(problem("linear").flat.module), "float").build
+    first = native.SOURCE.build(native._definitions(plan(problem("linear").flat.module), "float"))
     native.library.cache_clear()
     monkeypatch.setattr(native, "SOURCE", replace(native.SOURCE, flags=(*native.SOURCE.flags, "-O1")))
     return first
@@ -63,3 +63,25 @@ def test_a_run_goes_on_with_another_build_that_agrees_with_autograd_and_names_bo
     assert execution["builds"] == [another_build, execution["build"]]
     assert execution["build"] != another_build
     assert all(build in report.why for build in execution["builds"])
+
+
+@pytest.mark.compiler
+@pytest.mark.usefixtures("fresh")
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"),
+    [
+        ("native.cpp", "(c == targets[m])) / M", "(c == targets[m])) / (M + (M > 5))"),
+        ("native_layers.h", "x[i] - rule.outer * v[i]", "x[i] - v[i]"),
+        ("native_layers.h", "rule.inner * (gradient[i] + rule.decay * x[i]);", "rule.inner * gradient[i];"),
+    ],
+)
+def test_what_is_wrong_for_some_batches_or_updates_alone_is_not_used(monkeypatch, tmp_path, name, right, wrong):
+    case = problem("digits_lenet")
+    for path in (native.SOURCE.file, *native.SOURCE.headers):
+        text = path.read_text()
+        assert path.name != name or right in text
+        (tmp_path / path.name).write_text(text.replace(right, wrong) if path.name == name else text)
+    headers = tuple(tmp_path / path.name for path in native.SOURCE.headers)
+    changes = {"file": tmp_path / "native.cpp", "headers": headers, "flags": (*native.SOURCE.flags, "-O0")}
+    monkeypatch.setattr(native, "SOURCE", replace(native.SOURCE, **changes))
+    assert "does not agree with autograd" in (Native.refusal(case) or "")
