@@ -42,20 +42,6 @@ def test_what_needs_other_memory_is_another_array():
     assert [memory_step(b) // GIB for b in (1, GIB, GIB + 1, 9 * GIB)] == [1, 1, 2, 16]
 
 
-def test_workers_without_a_common_disk_share_the_plan_and_a_last_job_merges(tmp_path: Path):
-    base = ["sgd", "run", "toy", "--profile", "smoke"]
-    options = {"node_local": "/scratch/$USER/${NODE}", "exports": str(tmp_path), "time": "10"}
-    work, merge = jobs_for(planned((1.0, 1)), base, Path("/s"), 3, 1, 0, options)
-    assert work.workers == 3
-    assert work.commands[0][-2:] == ["--share", f"{INDEX}/3"]
-    assert work.commands[0][-3] == f"/scratch/{{env:USER}}/{{env:NODE}}/sgd-suite-{INDEX}"
-    assert work.commands[1][-1] == str(tmp_path / f"{INDEX}.zip")
-    assert [command[-3] for command in merge.commands] == [str(tmp_path / f"{n}.zip") for n in range(3)]
-    assert work.options == merge.options == {"time": "10"}
-    with pytest.raises(EngineError, match="node_local needs exports"):
-        jobs_for(planned((1.0, 1)), base, Path("/s"), 3, 1, 0, {"node_local": "/scratch"})
-
-
 def test_shares_are_disjoint_whole_and_alike():
     plan = planned(*((float(i % 7), 1) for i in range(20)))
     parts = [share_of(plan, (i, 3)) for i in range(3)]

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from math import ceil
 
-import pandas as pd
 import pytest
 
 from paper_figures.crossbow.settings import lenet
 from paper_figures.isgd.fig1 import iid_runs
 from suite.claims.estimate import EXACT, MODELLED, REDUCED, STAND_IN, WHOLE
 from suite.data.catalogue import DATASETS
-from suite.experiment import Experiment
 from suite.papers.catalogue import PAPERS, paper
 from suite.papers.described import Described, describe
-from suite.papers.grades import Grade, Grading, ReadOf, Rests, _together, departures, read_of
+from suite.papers.grades import Grade, Grading, ReadOf, Rests, _together, departures
 from suite.papers.printed_settings import SCALES, missing, settings
 from suite.runner.cost import TRAIN
-from suite.runs.store import Outcome, Store, encode
 from suite.spec import RunSpec, thaw
 
 HERE = "Some processor"
@@ -274,24 +271,6 @@ def test_a_training_until_an_accuracy_is_as_long_as_it_takes_to_get_there(best, 
     read = ReadOf(spec, HERE, best=lambda: best)
     found = graded_reads(claim, read)
     assert (found.rests_on, found.because) == (grade, because)
-
-
-def test_how_far_a_stored_training_came_is_read_from_its_tests(tmp_path):
-    spec, store = lenet("paper")["sma 16"][0], Store(tmp_path, create=True)
-    table = pd.DataFrame({"update": [0, 1, 2], "test_error": [0.9, 0.02, 0.03]})
-    store.commit(spec.id, encode(spec, {}, Outcome("finished", {}, {"evaluations": table})))
-    assert read_of(store.read(spec.id)).best() == pytest.approx(0.98)
-    other = RunSpec("crossbow/algebra")
-    store.commit(other.id, encode(other, {}, Outcome("finished", {})))
-    assert read_of(store.read(other.id)).best() is None
-
-
-def test_a_computation_that_nobody_declared_is_a_stand_in():
-    """Also somebody's own training on somebody's own data."""
-    undeclared = {"toy/run": Experiment(lambda: graded)}
-    rests = Rests((ReadOf(RunSpec("toy/run"), HERE),))
-    found = Grading("isgd", undeclared).grade("isgd/eq21/bound", rests)
-    assert found == Grade(STAND_IN, "nobody says what toy/run computes", False)
 
 
 def test_what_the_table_calls_exact_are_experiments():

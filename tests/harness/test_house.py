@@ -56,19 +56,6 @@ def test_an_artifact_stands_and_is_drawn_in_the_file_of_its_name(artifact: Artif
     assert artifact.draw is None or module_of(artifact.draw) == file
 
 
-def test_an_id_names_its_file():
-    expected = {
-        "isgd/fig5b": "isgd.fig5",
-        "rudra/table3": "rudra.table3",
-        "isgd/alg1": "isgd.algorithms",
-        "rudra/alg-softsync": "rudra.algorithms",
-        "rudra/fig2": "rudra.systems",
-        "inverse_law/alg-scaling": "inverse_law.algorithms",
-        "matex_agd/eq-efficiency": "matex_agd.equations",
-    }
-    assert {name: file_of(name).removeprefix("paper_figures.") for name in expected} == expected
-
-
 def test_files_are_short():
     paths = sources(*CODE, "tests", "examples")
     long = {path.relative_to(toy.CHECKOUT).as_posix(): len(path.read_text().splitlines()) for path in paths}
@@ -118,12 +105,6 @@ def test_an_experiment_names_places_that_exist(name: str):
             node.name for node in ast.parse(Path(found.origin).read_text()).body if isinstance(node, ast.FunctionDef)
         }
         assert function in names, place.place
-
-
-def test_test_files_have_names_of_their_own():
-    """pytest imports them by their name alone, and refuses the second of two."""
-    names = [path.name for path in sources("tests") if path.name.startswith("test_")]
-    assert sorted(names) == sorted(set(names))
 
 
 def test_the_page_on_architecture_names_files_that_are_there() -> None:

@@ -15,7 +15,7 @@ from suite.commands import submit
 from suite.commands.run import RunOptions
 from suite.commands.status import job_states
 from suite.commands.submit import Request, submit_artifacts
-from suite.engines import INDEX, Job
+from suite.engines import INDEX, EngineError, Job
 from suite.papers.catalogue import select
 from suite.runs.store import Store
 
@@ -115,13 +115,13 @@ def test_who_waits_looks_until_the_workers_are_gone_and_counts(
 
 
 def test_without_a_common_disk_the_last_job_waits_for_the_others_and_merges(cluster: Cluster, tmp_path: Path):
-    (tmp_path / "mine.toml").write_text('node_local = "/scratch"\nexports = "out"\ntime = "10"\n')
+    (tmp_path / "mine.toml").write_text('node_local = "/scratch/$USER/${NODE}"\nexports = "out"\ntime = "10"\n')
     hand_over(Request("x", 2, tmp_path / "mine.toml"))
     work, merge = cluster.jobs
     assert (work.after, merge.after) == ((), ("job-1",))
     assert (work.logs, merge.logs) == (tmp_path / "store" / "jobs",) * 2
     program = [sys.executable, str(tmp_path / "sgd-suite")]
-    here = ["--store", f"/scratch/sgd-suite-{INDEX}"]
+    here = ["--store", f"/scratch/{{env:USER}}/{{env:NODE}}/sgd-suite-{INDEX}"]
     wanted = ["toy/table1", "--profile", "smoke"]
     assert work.commands == [
         [*program, "run", *wanted, "--device", "cpu", "--workers", "1", *here, "--share", f"{INDEX}/2"],
@@ -129,4 +129,8 @@ def test_without_a_common_disk_the_last_job_waits_for_the_others_and_merges(clus
     ]
     store = ["--store", str(tmp_path / "store")]
     assert merge.commands == [[*program, "merge", str(tmp_path / "out" / f"{n}.zip"), *store] for n in range(2)]
+    assert work.options == merge.options == {"time": "10"}
     assert job_states(tmp_path / "store") == {"x": {}}
+    (tmp_path / "mine.toml").write_text('node_local = "/scratch"\n')
+    with pytest.raises(EngineError, match="node_local needs exports"):
+        hand_over(Request("x", 2, tmp_path / "mine.toml"))
