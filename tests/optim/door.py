@@ -123,6 +123,14 @@ def train(opt: Any, module: nn.Module, updates: int = UPDATES, first: int = 0, c
             opt.step(closure(opt, module, inputs[batch], targets[batch]))
 
 
+def steps(opt: Any, module: nn.Module, first: int, count: int, after: Any = lambda: None) -> None:
+    """So many batches from the one numbered ``first`` on, for whichever learner's turn it is."""
+    inputs, targets = examples(next(module.parameters()).dtype)
+    for t in range(first, first + count):
+        opt.step(closure(opt, module, inputs[rows(t)], targets[rows(t)]))
+        after()
+
+
 def weights(module: nn.Module) -> Tensor:
     """Parameters and floating-point buffers as one vector."""
     values = [*module.parameters(), *module.buffers()]

@@ -9,7 +9,7 @@ from typing import Any
 import optim_bodies as bodies
 import pytest
 import torch
-from door import closure, examples, network, rows, weights
+from door import closure, examples, network, rows, steps, weights
 from torch import nn, optim
 
 from reference_impls import crossbow
@@ -36,13 +36,6 @@ ALONE = {
 }
 
 
-def train(opt: Any, module: nn.Module, first: int, steps: int, after: Any = lambda: None) -> None:
-    inputs, targets = examples()
-    for t in range(first, first + steps):
-        opt.step(closure(opt, module, inputs[rows(t)], targets[rows(t)]))
-        after()
-
-
 @pytest.mark.parametrize("name", BASES)
 @pytest.mark.parametrize("way", ALONE)
 def test_a_learner_that_exchanges_with_nobody_steps_as_its_base(way: str, name: str):
@@ -54,7 +47,7 @@ def test_a_learner_that_exchanges_with_nobody_steps_as_its_base(way: str, name: 
         groups = [{"params": list(module[:2].parameters())}, {"params": list(module[4:].parameters()), "lr": 0.02}]
         opt = ALONE[way](module, groups, base=base, **settings) if wrapped else base(groups, **settings)
         schedule = optim.lr_scheduler.StepLR(opt, 3, 0.5)
-        train(opt, module, 1 if way in ("SMA", "EASGD") else 0, 10, schedule.step)
+        steps(opt, module, 1 if way in ("SMA", "EASGD") else 0, 10, schedule.step)
         ends.append(weights(module))
     if way in ("SMA", "EASGD"):  # the first update averages, when all are where they began
         assert torch.allclose(*ends, rtol=0, atol=1e-6)
@@ -97,11 +90,11 @@ def test_an_instance_is_wrapped_with_its_settings_and_what_it_remembers(make):
     for wraps in (True, False):
         module = network()
         base = optim.AdamW(module.parameters(), lr=0.01, betas=(0.8, 0.95))
-        train(base, module, 0, 3)
+        steps(base, module, 0, 3)
         opt = make(module, base=base) if wraps else make(module, base=optim.AdamW, lr=0.01, betas=(0.8, 0.95))
         assert opt.param_groups[0]["betas"] == (0.8, 0.95)
         assert [group["lr"] for group in opt.param_groups] == [0.01]
-        train(opt, module, 3, 4)
+        steps(opt, module, 3, 4)
         ends.append(weights(opt.average()))
     assert not torch.equal(*ends), "moments were forgotten"
 
@@ -109,15 +102,15 @@ def test_an_instance_is_wrapped_with_its_settings_and_what_it_remembers(make):
 def test_a_group_that_is_added_is_stepped_by_the_base_and_restart_forgets():
     module = network()
     opt = SMA(module, list(module[4:].parameters()), base=optim.AdamW, lr=0.01)
-    train(opt, module, 0, 4)
+    steps(opt, module, 0, 4)
     begun = weights(opt.average()[0])
     opt.add_param_group({"params": module[0].parameters(), "lr": 0.02})
-    train(opt, module, 4, 4)
+    steps(opt, module, 4, 4)
     assert not torch.equal(weights(opt.average()[0]), begun)
     assert len(opt.state_dict()["state"]["base"][0]) == 6
     opt.restart()
     assert opt.state_dict()["state"]["base"] == [{}, {}]
-    train(opt, module, 8, 2)
+    steps(opt, module, 8, 2)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +166,7 @@ def test_a_rule_without_an_update_in_place_goes_by_its_reference_implementation(
     for make in (Own, partial(SMA, fused=False)):
         module = network()
         opt = make(module, lr=0.05, momentum=0.9)
-        train(opt, module, 0, 8)
+        steps(opt, module, 0, 8)
         ends.append(weights(opt.average()))
     assert torch.equal(*ends)
     with pytest.raises(ValueError, match="Rule has no update in place, which base needs"):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from door import RATE, closure, examples, network, rows, weights
+from door import RATE, examples, network, steps, weights
 from torch import nn
 
 from suite.optim import EASGD, ISGD, SMA, DelayedSGD, Softsync
@@ -28,13 +28,6 @@ ALONE = [name for name in MAKERS if name not in TOGETHER]
 FUSED = pytest.mark.parametrize("fused", [True, False], ids=["fused solver", "figures' solver"])
 
 
-def steps(opt: Any, module: nn.Module, count: int, after: Callable[[], Any] = lambda: None) -> None:
-    inputs, targets = examples(next(module.parameters()).dtype)
-    for t in range(count):
-        opt.step(closure(opt, module, inputs[rows(t)], targets[rows(t)]))
-        after()
-
-
 def replaced(module: nn.Module) -> None:
     module[4].weight.data = module[4].weight.data.clone()
 
@@ -48,10 +41,10 @@ def test_a_module_that_was_moved_is_refused(move: Callable[[nn.Module], Any], pa
     """By ``vector_to_parameters`` every optimiser's is moved in ``matrix.py``."""
     module = network()
     opt = DelayedSGD(module, lr=RATE)
-    steps(opt, module, 2)
+    steps(opt, module, 0, 2)
     move(module)
     with pytest.raises(ValueError, match=rf"parameter {parameter} lies elsewhere .* make the optimiser after moving"):
-        steps(opt, module, 1)
+        steps(opt, module, 0, 1)
 
 
 @FUSED
@@ -59,9 +52,9 @@ def test_a_module_that_was_moved_is_refused(move: Callable[[nn.Module], Any], pa
 def test_weights_written_for_several_learners_are_refused_until_they_are_taken_up(name: str, fused: bool):
     module, good = network(), network(seed=7)
     opt = MAKERS[name](module, lr=0.0, momentum=0.9, fused=fused)
-    steps(opt, module, 3)  # in the middle of a round
+    steps(opt, module, 0, 3)  # in the middle of a round
     module.load_state_dict(good.state_dict())
-    for refused in (lambda: steps(opt, module, 1), opt.average, opt.state_dict):
+    for refused in (lambda: steps(opt, module, 0, 1), opt.average, opt.state_dict):
         with pytest.raises(ValueError, match=r"call take_up\(\) after writing"):
             refused()
     opt.zero_grad()
@@ -69,7 +62,7 @@ def test_weights_written_for_several_learners_are_refused_until_they_are_taken_u
     opt.take_up()
     assert torch.equal(weights(opt.average()), weights(good))
     begun = opt.t
-    steps(opt, module, 4)
+    steps(opt, module, 0, 4)
     assert opt.t - begun == 2
     assert torch.equal(*[torch.cat([p.reshape(-1) for p in m.parameters()]) for m in (opt.average(), good)])
     assert torch.equal(module[0].weight, good[0].weight)
@@ -80,9 +73,9 @@ def test_weights_written_for_several_learners_are_refused_until_they_are_taken_u
 def test_weights_written_for_one_learner_are_trained_on(name: str, fused: bool):
     module, good = network(), network(seed=7)
     opt = MAKERS[name](module, lr=0.0, momentum=0.9, fused=fused)
-    steps(opt, module, 3)
+    steps(opt, module, 0, 3)
     module.load_state_dict(good.state_dict())
-    steps(opt, module, 2)
+    steps(opt, module, 0, 2)
     assert torch.equal(module[0].weight, good[0].weight)
     bound = 0.01
     opt.param_groups[0]["lr"] = RATE
@@ -92,7 +85,7 @@ def test_weights_written_for_one_learner_are_trained_on(name: str, fused: bool):
         for parameter in module.parameters():
             parameter.clamp_(-bound, bound)
 
-    steps(opt, module, 4, clamp)
+    steps(opt, module, 0, 4, clamp)
     if name != "SMA, 1 learner":  # whose centre is tested
         assert max(p.abs().max().item() for p in opt.average().parameters()) <= bound
     assert max(p.abs().max().item() for p in module.parameters()) <= bound
@@ -144,6 +137,6 @@ def test_weights_written_for_the_one_learner_are_not_the_centres(fused: bool):
     with torch.no_grad():
         module[6].bias.add_(4)
     assert torch.equal(opt.average()[6].bias, begun)
-    steps(opt, module, 1)
+    steps(opt, module, 0, 1)
     torch.testing.assert_close(opt.average()[6].bias, begun + 1)
     torch.testing.assert_close(module[6].bias.detach(), begun + 3)
