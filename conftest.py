@@ -64,6 +64,9 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    # What measures all stored runs comes first: where several processes share the tests, one of them makes the
+    # beginning, and what the others take from it comes from its end. So hardly any other process measures again.
+    items.sort(key=lambda item: not any(item.get_closest_marker(name) for name in ("evidence", "journeys")))
     if not config.getoption("--slow"):
         for item in items:
             if item.get_closest_marker("slow"):
