@@ -32,7 +32,7 @@ A straddling interval is *inconclusive*, whatever else the entry says. Further k
 ``machine``           why the quantity belongs to the paper's machine, to which it is *bound* if nothing is measured
 ``follows``           in place of ``printed``: a number that follows from what the paper prints
 ``asked``             in place of ``printed``: the bound that we ask, where the paper prints a relation in words
-``unit_shown``        in place of a unit of 1 where numbers are shown: what each of several values is
+``unit_shown``        in place of the registered unit where numbers are shown: what each of several values is
 ``doubt``             other printed facts that exclude the printed value
 ``property``          why the statement cannot be false of the code at hand; such a claim is not empirical
 ``finding``           what a *not reproduced* teaches; it is then reported, and no longer red
@@ -135,7 +135,7 @@ class Claim:
     refuted_by: str = ""  # the observation that would have refuted it
     also: tuple[str, ...] = ()  # other places that print the same
     row_of: str = ""  # the claim of which it is a row
-    unit_shown: str = ""  # what is shown in place of a unit of 1, which says nothing of several values
+    unit_shown: str = ""  # what is shown in place of the registered unit
     kind: str = CLAIM
 
     @cached_property
@@ -145,6 +145,11 @@ class Claim:
     @cached_property
     def paper(self) -> str:
         return self.id.partition("/")[0]
+
+    @cached_property
+    def displayed_unit(self) -> str:
+        """The unit that a reader sees; the rule in the register has ``unit``."""
+        return self.unit_shown or self.unit
 
     def __post_init__(self) -> None:
         count = len(self.printed)

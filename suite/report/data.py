@@ -19,7 +19,7 @@ from suite.claims.board import stand_in, word
 from suite.claims.estimate import Estimate
 from suite.claims.judge import Verdict
 from suite.lazy import Axes, Figure, np, pd
-from suite.report.numerals import alike
+from suite.report.numerals import alike, units
 
 FORMS = ("csv", "parquet")
 
@@ -109,7 +109,7 @@ def rows_of(verdict: Verdict, measured: Estimate | None) -> Iterator[dict[str, A
             "says": claim.says,
             "printed": claim.printed[at] if claim.basis != "asked" and len(claim.printed) > at else None,
             **dict(zip(("ours", "low", "high", "beside"), span, strict=True)),
-            "unit": claim.unit,
+            "unit": units(claim.displayed_unit, len(spans))[index],
             "n": measured.n if measured else 0,
             "rests on": verdict.rests_on,
             "verdict": word(verdict),

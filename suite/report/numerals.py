@@ -117,12 +117,15 @@ def with_unit(text: str, unit: str) -> str:
     return f"{text}{unit}" if unit.startswith("%") else f"{text} {unit}"
 
 
+def units(unit: str, count: int) -> list[str]:
+    """The unit of each of ``count`` values; ``images/s, s`` names those of two."""
+    named = unit.split(", ")
+    return named if len(named) == count else [unit] * count
+
+
 def with_units(texts: Sequence[str], unit: str) -> list[str]:
-    """Each text with the unit; ``images/s, s`` names the units of two values one by one."""
-    units = unit.split(", ")
-    if len(units) != len(texts):
-        units = [unit] * len(texts)
-    return [with_unit(text, each) for text, each in zip(texts, units, strict=True)]
+    """Each text with its unit."""
+    return [with_unit(text, each) for text, each in zip(texts, units(unit, len(texts)), strict=True)]
 
 
 def ours(measured: Estimate, claim: Claim) -> list[str]:
@@ -131,17 +134,17 @@ def ours(measured: Estimate, claim: Claim) -> list[str]:
     ``25.1 [23.9, 26.3]%``, ``holds``, or ``ISGD: 6% more iterations than SGD, 95% CI 8% fewer to 22% more`` where the
     value is the logarithm of a ratio.
     """
-    digits = digits_of(measured, claim)
+    digits, unit = digits_of(measured, claim), claim.displayed_unit
     if claim.rule == "holds":
         return [_share(*span, digits) for span in measured.spans]
     if claim.rule == "order" and len(measured.values) == len(claim.order) - 1:
         pairs = zip(pairwise(claim.order), measured.spans, strict=True)
-        if claim.unit in LOGARITHMS:
-            return [_ratio(a, b, span, *LOGARITHMS[claim.unit]) for (a, b), span in pairs]
+        if unit in LOGARITHMS:
+            return [_ratio(a, b, span, *LOGARITHMS[unit]) for (a, b), span in pairs]
         steps = [(a, b, _with_interval(*span, digits)) for (a, b), span in pairs]
-        return [_of_one_run(f"{b} minus {a}: {with_unit(text, claim.unit)}") for a, b, text in steps]
+        return [_of_one_run(f"{b} minus {a}: {with_unit(text, unit)}") for a, b, text in steps]
     texts = [_with_interval(*span, digits) for span in measured.spans]
-    return [_of_one_run(text) for text in with_units(texts, claim.unit_shown or claim.unit)]
+    return [_of_one_run(text) for text in with_units(texts, unit)]
 
 
 def _of_one_run(text: str) -> str:
@@ -229,7 +232,7 @@ def compared(claim: Claim) -> list[str]:
         return [with_unit(" to ".join(numbers), claim.unit)]
     if claim.rule == "bound":
         numbers = [f"{RELATIONS[claim.side]} {text}" for text in numbers]
-    return with_units(numbers, claim.unit_shown or claim.unit)
+    return with_units(numbers, claim.displayed_unit)
 
 
 def _as_printed(value: float) -> str:

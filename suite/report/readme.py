@@ -121,7 +121,7 @@ def number_of(verdict: Verdict) -> str:
     claim = verdict.claim
     number = ", ".join(ours(verdict.measured, claim)[:3])
     there = compared(claim)[:3]
-    for unit in (claim.unit_shown or claim.unit).split(", "):  # which our number says
+    for unit in claim.displayed_unit.split(", "):  # which our number says
         there = [text.removesuffix(f" {unit}") for text in there]
     asked = "" if claim.rule in ("order", "holds") else f"{claim.basis} {', '.join(there)}; "
     beside = f"; exploratory: {verdict.exploratory.verdict}" if verdict.exploratory else ""

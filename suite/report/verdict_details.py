@@ -168,7 +168,10 @@ def reasons(verdict: Verdict, artifact: Artifact | None) -> Iterator[tuple[str, 
         measure = function_of(artifact.quantities[rule.quantity].value)
         yield "measure", f"{measure.__module__}:{measure.__qualname__.partition('.<locals>')[0]}"
     if measured is not None:
-        yield "power", f"catches a departure of {departures(power(rule, measured), rule.unit)} four times in five"
+        yield (
+            "power",
+            f"catches a departure of {departures(power(rule, measured), rule.displayed_unit)} four times in five",
+        )
 
 
 def power(claim: Claim, ours: Estimate) -> tuple[float, ...]:
