@@ -8,7 +8,7 @@ import pytest
 
 from suite.claims.judge import Claim
 from suite.commands import plan as value
-from suite.commands.plan import Planned, decidable, forecast, ranked, stages, within
+from suite.commands.plan import Planned, Stage, decidable, deciding, forecast, ranked, stages, within
 from suite.papers.artifact import Artifact, Paper
 from suite.papers.panel import Panel, Quantity
 from suite.spec import RunSpec
@@ -74,19 +74,23 @@ def test_most_claims_per_second_first_and_nothing_open_last(selection):
     assert order(selection, "cpu") == [["cheap"], ["shared"], ["dear"], ["gpu"], ["told"]]
 
 
+def told(made: list[Stage], budget: float, workers: int) -> list[str]:
+    return forecast(deciding(made, budget, workers), budget, workers)
+
+
 def test_what_a_budget_decides_is_told_beforehand(selection):
     """Two claims after 10 s, three more after 60; with two workers the run of 50 s still takes 50."""
     made = ranked(selection, planned(selection), "reduced", "cuda", {SPECS["told"].id})
-    told = forecast(made, 159.0, 1)
-    assert told[0].endswith("one run after another: 5 claims by 2 artifacts")
-    assert [line.split(":")[0].split()[-1] for line in told[1:]] == ["toy/two-in-10", "toy/three-in-60"]
-    assert forecast(made, 160.0, 1)[0].endswith("6 claims by 3 artifacts")
-    assert forecast(made, 60.0, 2)[0].endswith("2 runs side by side: 5 claims by 2 artifacts")
-    assert forecast(made, 59.0, 2)[0].endswith("2 claims by 1 artifacts")
-    assert len(forecast(made, 1e6, 1)) == 1 + 4  # what decides nothing is not told
+    first = told(made, 159.0, 1)
+    assert first[0].endswith("one run after another: 5 claims by 2 artifacts")
+    assert [line.split(":")[0].split()[-1] for line in first[1:]] == ["toy/two-in-10", "toy/three-in-60"]
+    assert told(made, 160.0, 1)[0].endswith("6 claims by 3 artifacts")
+    assert told(made, 60.0, 2)[0].endswith("2 runs side by side: 5 claims by 2 artifacts")
+    assert told(made, 59.0, 2)[0].endswith("2 claims by 1 artifacts")
+    assert len(told(made, 1e6, 1)) == 1 + 4  # what decides nothing is not told
     part = [each for each in planned(selection) if each.spec != SPECS["cheap"]]
     left = ranked(selection, part, "reduced", "cuda", {SPECS["told"].id})
-    assert forecast(left, 1e6, 1)[0].endswith("11 claims by 2 artifacts")  # without all of its runs none decides any
+    assert told(left, 1e6, 1)[0].endswith("11 claims by 2 artifacts")  # without all of its runs none decides any
     cheap, _, dear, *_ = made
     assert within([dear, cheap], 99.0, 1) == ([cheap], [dear])  # what does not fit holds nothing up
 

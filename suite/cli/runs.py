@@ -104,14 +104,22 @@ def plan(
         calibration = planning.calibrate(todo, kept, device, data, seconds)
     planned = planning.calibrated(planned, calibration)
     if budget:
-        from suite.commands.plan import forecast, ranked
         from suite.training.numerics import pick_device
 
         missing = planning.missing_data(planned, data)
         here = [p for p in planned if not missing.keys() & set(p.data)]
         on = device if device != Device.auto else pick_device(device)  # a plan for a card that is not here
+        ranked = planning.ranked(selection, here, profile, on, {*yours, *shipped})
+        made = planning.deciding(ranked, budget, workers)
+        if as_json:
+            stages = [
+                {"artifact": each.artifact, "claims": each.claims, "plan": planning.rows(each.runs, yours)}
+                for each in made
+            ]
+            emit({"profile": profile, "budget": budget, "missing_data": missing, "stages": stages})
+            return
         left_out = [f"left out, {line}" for line in planning.lacking_data(missing)]
-        show([*left_out, *forecast(ranked(selection, here, profile, on, {*yours, *shipped}), budget, workers)])
+        show([*left_out, *planning.forecast(made, budget, workers)])
         if calibration is None:
             show(
                 ["by seconds of one core of the reference CPU; --calibrate, on the machine itself, measures its own"]

@@ -290,10 +290,15 @@ def stages(
     return [stage for stage in [*(list(each.runs) for each in (*fitting, *rest)), known] if stage]
 
 
+def deciding(made: Sequence[Stage], budget: float, workers: int) -> list[Stage]:
+    """Those of the stages that decide claims and fit into so many seconds, with ``workers`` runs side by side."""
+    return within([each for each in made if each.claims and each.whole], budget, workers)[0]
+
+
 def forecast(made: Sequence[Stage], budget: float, workers: int) -> list[str]:
-    """As text: what so many seconds decide, with ``workers`` runs side by side, stage by stage."""
+    """As text, stage by stage: what those that are ``deciding`` decide, and when."""
     passed, text, decided = 0.0, [], 0
-    for stage in within([each for each in made if each.claims and each.whole], budget, workers)[0]:
+    for stage in made:
         passed += stage.seconds(workers)
         decided += len(stage.claims)
         names = ", ".join(claim.rpartition("/")[2] for claim in stage.claims)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import math
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -165,6 +166,8 @@ def _like(path: str, value: Any, old: Any) -> Any:
         raise VariationError(f"{path} is a whole number ({old}), and {_said(value)} is none: write its digits")
     if old is not None and _kind(value) != _kind(old):
         raise VariationError(f"{path} is {_kind(old)} ({_said(old)}), and {_said(value)!r} is {_kind(value)}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise VariationError(f"{path} cannot be {value}: it must be a finite number")
     if _kind(value) == "a number" and value < 0 <= (old or 0):
         raise VariationError(f"{path} cannot be {_said(value)}: it must be 0 or more")
     return value

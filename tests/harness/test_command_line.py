@@ -190,6 +190,8 @@ def test_json_is_one_document_and_nothing_else(sgd, tmp_path: Path):
     assert json.loads(sgd("plan", "toy/fig2", "--profile", "paper", "--json").stdout)["missing_data"].keys() == {
         "imagenet"
     }
+    valued = json.loads(sgd("plan", "--profile", "reduced", "--budget", "60", "--json").stdout)
+    assert [(each["artifact"], each["claims"]) for each in valued["stages"]] == [("toy/table1", ["toy/table1/mean"])]
     checked = sgd("check", "--json", "--junit", "claims.xml")
     assert checked.returncode == 1
     verdicts = {row["id"]: row for row in json.loads(checked.stdout)}

@@ -58,6 +58,7 @@ def test_another_solver_and_a_warm_start_take_what_they_have():
         ("algorithm.zeta=much", r"algorithm.zeta is a number \(0.01\), and 'much' is a name"),
         ("updates=1e30", r"updates is a whole number \(270\), and 1e\+30 is none"),
         ("rate=-1", "rate cannot be -1: it must be 0 or more"),
+        ("rate=nan", "rate cannot be nan: it must be a finite number"),
         ("batch=[]", r"batch is no list, and \[\] holds no value for it"),
         ("algorithm.factors=1", r"algorithm.factors is a list"),
         ("batch=32", "batch = 32 changes nothing"),
