@@ -9,7 +9,9 @@ import pytest
 
 from paper_figures.rudra.errors import finals
 from paper_figures.rudra.plans import label
+from paper_figures.together import board
 from suite.claims.estimate import Estimate
+from suite.claims.intervals import Interval
 from suite.claims.judge import Verdict
 from suite.papers.artifact import Evidence
 from suite.papers.catalogue import paper, published
@@ -100,6 +102,38 @@ def test_the_numbers_of_the_committed_answers_are_those_of_the_stored_runs():
     assert rows == len(printed)
     squares = [(a - b) ** 2 for a, b in zip(ours, printed, strict=True)]
     assert rms == pytest.approx(math.sqrt(math.fsum(squares) / len(ours)))
+
+
+@pytest.mark.evidence
+def test_what_the_last_answer_counts_in_words_is_what_the_boards_have():
+    source = Layered(committed())
+    found, ends = {}, {}
+    for task in ("mnist", "cifar10", "multi30k"):
+        panel = paper("together").artifact(f"together/{task}")
+        frame = panel.read(Evidence(source, panel.runs("reduced"), "reduced"))
+        found[task] = {row.method.name: row for row in board.board(panel.id, frame)}
+        ends[task] = {name: board.study_of(frame, name).curve("ends") for name in found[task]}
+    five = ("isgd", "delayed-4", "layerwise-4", "hardsync-4", "softsync-4", "sma-4")
+    rows = list(found.values())
+    saves = lambda method, score: [each[method].ratios[score].says == "less" for each in rows]
+    assert not any(any(saves(method, "gradients")) for method in five)
+    for each in rows:  # no method of the papers ends below synchronous SGD's rounds with its whole interval
+        assert not any(
+            each[name].ratios["rounds"].log.high < each["sync-4"].ratios["rounds"].log.low for name in five
+        )
+    assert saves("adamw", "gradients") == [False, True, True]
+    assert saves("diloco-4", "gradients") == [True, False, True]
+    arrived = {name: row.reached for name, row in found["multi30k"].items() if row.method.learners == 4}
+    assert {name for name, count in arrived.items() if count} == {"diloco-4"}
+    assert [each["delayed-4"].reached for each in rows] == [8, 0, 0]
+    assert [(each["softsync-4"].reached, each["softsync-4"].seeds) for each in rows] == [(4, 8), (1, 5), (0, 4)]
+    lead = found["mnist"]["isgd"].ratios
+    assert (lead["rounds"].says, lead["gradients"].says) == ("less", "")
+    assert found["multi30k"]["isgd"].ratios["gradients"].log == Interval(0.0, 0.0, 0.0, 4)
+    assert found["mnist"]["sma-4"].trial.momentum == 0
+    lost = {name: each[each["status"] == "diverged"]["gradients"] for name, each in ends["mnist"].items()}
+    assert (len(lost["sma-4"]), lost["sma-4"].max() < math.inf) == (2, True)
+    assert lost["sync-4"].tolist() == [math.inf]
 
 
 def test_the_answers_name_claims_and_have_pictures_in_the_documentation():

@@ -238,14 +238,16 @@ def first_table(verdicts: Sequence[Verdict]) -> str:
 
 
 def headline(counted: Board) -> str:
-    """How many empirical claims there are, how many are measured, and how many decided at their own size."""
+    """How many empirical claims there are, are measured, decided at their own size, and by a rule that came first."""
     claims = sum(map(Counter.total, counted.empirical.values()))
     measured = claims - counted.empirical[NOTHING].total()
     decided = counted.decides.total() - counted.decides["inconclusive"] - counted.decides["undetermined"]
     once = f" ({counted.single} on one run)" if counted.single else ""
+    first = sum(tally["registered"] for tally in counted.order.values())
     return (
         f"Of {claims} empirical claims {measured} are measured{once}, and {decided} of these are decided at the size "
-        "that the claim speaks of."
+        f"that the claim speaks of. For {first} of the measured the rule was registered, as it stands, before the "
+        "runs began."
     )
 
 
