@@ -119,6 +119,7 @@ def test_without_a_common_disk_the_last_job_waits_for_the_others_and_merges(clus
     hand_over(Request("x", 2, tmp_path / "mine.toml"))
     work, merge = cluster.jobs
     assert (work.after, merge.after) == ((), ("job-1",))
+    assert (work.workers, merge.workers) == (2, 1)
     assert (work.logs, merge.logs) == (tmp_path / "store" / "jobs",) * 2
     program = [sys.executable, str(tmp_path / "sgd-suite")]
     here = ["--store", f"/scratch/{{env:USER}}/{{env:NODE}}/sgd-suite-{INDEX}"]
