@@ -13,7 +13,6 @@ from paper_figures.together import board
 from suite.claims.estimate import Estimate
 from suite.claims.intervals import Interval
 from suite.claims.judge import Verdict
-from suite.papers.artifact import Evidence
 from suite.papers.catalogue import paper, published
 from suite.papers.evidence import committed
 from suite.report.answers import Answer, AnswerError, answers, beside_claims
@@ -97,7 +96,7 @@ def test_the_numbers_of_the_committed_answers_are_those_of_the_stored_runs():
     wanted += [(4, 128, 4), (30, 32, 1), (30, 32, 30), (10, 128, 1), (10, 128, 10)]
     settings = [label((n if learners > 1 else 0, batch, learners)) for learners, batch, n in wanted]
     table = paper("rudra").artifact("rudra/table2")
-    frame = table.read(Evidence(source, table.runs("paper"), "paper"))
+    frame = table.read(source, "paper")
     ours = [finals(frame, name)[0] for name in settings]
     assert rows == len(printed)
     squares = [(a - b) ** 2 for a, b in zip(ours, printed, strict=True)]

@@ -32,8 +32,7 @@ from paper_figures.inverse_law.settings import LIMIT
 from suite.batch_size.law import Updates
 from suite.claims.intervals import LEVEL, Interval, jackknife_variance, quantile
 from suite.lazy import Axes, Figure, np, pd
-from suite.papers.artifact import Missing
-from suite.papers.panel import Frame, Panel
+from suite.papers.artifact import Artifact, Frame, Missing
 from suite.report.style import GRID, MARKERS, PALETTE
 
 ARRIVES, FAILS = 0.8, 1.1  # kappa rate / M below which a batch is foretold to arrive, above which not to
@@ -41,7 +40,7 @@ NEAR, POLE = 0.25, 0.7  # kappa rate / M between which the misfit tells the laws
 SHOWN = 0.9999  # of the pole, up to which a foretold curve is drawn
 HEADROOM = 1.6  # above the highest point, where what did not arrive is drawn
 
-PANEL = Panel(
+PANEL = Artifact(
     "inverse_law/collapse",
     "Updates x rate against rate / M: one curve for all learning rates, foretold",
     collapse_runs,

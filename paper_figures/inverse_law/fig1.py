@@ -58,18 +58,17 @@ from paper_figures.inverse_law.settings import (
 from suite.batch_size.law import FitError, InverseLawFit, Updates
 from suite.claims.intervals import Interval
 from suite.lazy import Figure, pd
-from suite.papers.artifact import Missing
+from suite.papers.artifact import Artifact, Frame, Missing
 from suite.papers.catalogue import printed_value
-from suite.papers.panel import Frame, Panel
 
-FIG1A = Panel(
+FIG1A = Artifact(
     "inverse_law/fig1a",
     "Updates to a loss threshold against batch size, image recognition",
     curve_runs,
     alt="One panel per curve: updates against batch size on logarithmic axes, with the fitted inverse law.",
     size=(7.4, 9.6),
 )
-FIG1B = Panel(
+FIG1B = Artifact(
     "inverse_law/fig1b",
     "The law across rates, thresholds, losses and classes",
     law_runs,

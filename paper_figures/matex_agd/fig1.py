@@ -32,9 +32,8 @@ from paper_figures.matex_agd.settings import COMPUTE, EFFECTIVE_BATCH, whole_tra
 from paper_figures.matex_agd.table1 import accuracies
 from suite.claims.intervals import Interval, at_least, log_interval, mean_interval
 from suite.lazy import Figure, pd
-from suite.papers.artifact import Groups, Missing
+from suite.papers.artifact import Artifact, Frame, Groups, Missing, Quantity
 from suite.papers.catalogue import printed_value
-from suite.papers.panel import Frame, Panel, Quantity
 
 NAMES = {ALEXNET: "AlexNet", GOOGLENET: "GoogLeNet"}
 TRAINED = ("serial", "agd1", "agd2", "agd3")
@@ -60,11 +59,11 @@ def runs(letter: str, profile: str) -> Groups:
     return {"layers": (LAYERS,), **hosts, **more[letter](profile)}
 
 
-def panel(letter: str) -> Panel:
+def panel(letter: str) -> Artifact:
     name, machine = CASES[letter]
     what = f"{NAMES[name]} on the {machine.name}"
     beside = ". Beside them LeNet's, measured over a link of three speeds" if letter == "a" else ""
-    return Panel(
+    return Artifact(
         f"matex_agd/fig1{letter}",
         f"{what}: throughput against no communication",
         partial(runs, letter),
