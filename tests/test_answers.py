@@ -109,7 +109,7 @@ def test_what_the_last_answer_counts_in_words_is_what_the_boards_have():
     found, ends = {}, {}
     for task in ("mnist", "cifar10", "multi30k"):
         panel = paper("together").artifact(f"together/{task}")
-        frame = panel.read(Evidence(source, panel.runs("reduced"), "reduced"))
+        frame = panel.read(source, "reduced")
         found[task] = {row.method.name: row for row in board.board(panel.id, frame)}
         ends[task] = {name: board.study_of(frame, name).curve("ends") for name in found[task]}
     five = ("isgd", "delayed-4", "layerwise-4", "hardsync-4", "softsync-4", "sma-4")

@@ -20,7 +20,7 @@ from suite.claims.estimate import EXACT, GRADES
 from suite.claims.judge import NEEDS, ON_A_CPU, PROFILES, Verdict
 from suite.lazy import Figure, pd
 from suite.papers.artifact import Artifact, Groups, Missing, Paper
-from suite.papers.catalogue import entries, published, select
+from suite.papers.catalogue import PAPERS, entries, published, select
 from suite.papers.measurement import FewSeeds, few_seeds, grades, judge_artifacts, measure, measure_frame, scales
 from suite.report import style
 from suite.report.data import encoded, known, plotted, values
@@ -116,7 +116,8 @@ def _drawn(artifact: Artifact, source: Runs, profile: str, few: FewSeeds | None 
     runs = tuple(sorted(frame.read))
     measurement = measure_frame(artifact, frame) if few else measure(artifact, source, profile, claimed=True)
     present = {grade.rests_on for grade in grades(artifact.id, measurement).values()}
-    if entries(artifact.id.partition("/")[0]):  # a question of ours has no scale
+    paper = artifact.id.partition("/")[0]
+    if paper in PAPERS and entries(paper):  # a question of ours has no scale
         present |= scales(artifact, groups, frame, measurement, runs) - {EXACT}  # exact runs beside others: not named
         present = present or {EXACT}
     rests_on = tuple(grade for grade in GRADES if grade in present)
