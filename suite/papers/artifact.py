@@ -282,6 +282,8 @@ class Artifact:
     def __post_init__(self) -> None:
         self.runs = cache(self.runs)
         self.ids = cache(self.ids)  # type: ignore[method-assign]
+        self.reads = cache(self.reads)  # type: ignore[method-assign]
+        self.alike = cache(self.alike)  # type: ignore[method-assign]
 
     def specs(self, *profiles: str) -> dict[str, RunSpec]:
         """By id the runs that it asks for at these profiles; at all of them without a name."""
@@ -291,6 +293,14 @@ class Artifact:
     def ids(self, *profiles: str) -> frozenset[str]:
         """Ids of those."""
         return frozenset(self.specs(*profiles))
+
+    def reads(self, profile: str) -> frozenset[str]:
+        """Ids of the runs that it reads at a profile, those beside its own too."""
+        return self.ids(profile).union(spec.id for specs in self.beside(profile).values() for spec in specs)
+
+    def alike(self, profile: str) -> str:
+        """The largest profile that asks for the same runs."""
+        return next(other for other in reversed(PROFILES) if self.runs(other) == self.runs(profile))
 
     @property
     def shows(self) -> str:

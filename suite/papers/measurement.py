@@ -79,11 +79,9 @@ def measurements(
 
     Profiles that ask for the same runs say the same, as the largest of them does. ``claimed`` is as in ``measure``.
     """
-    found: dict[str, Measurement] = {}
-    for name in (profile,) if profile else reversed(PROFILES):
-        same = next((other for other in found if artifact.runs(other) == artifact.runs(name)), None)
-        found[name] = found[same] if same else measure(artifact, source, name, claimed)
-    return found
+    if profile:
+        return {profile: measure(artifact, source, profile, claimed)}
+    return {name: measure(artifact, source, artifact.alike(name), claimed) for name in reversed(PROFILES)}
 
 
 def measure(artifact: Artifact, source: Runs, profile: str, claimed: bool | None = None) -> Measurement:
@@ -94,11 +92,10 @@ def measure(artifact: Artifact, source: Runs, profile: str, claimed: bool | None
 
     ``claimed``: those alone that entries of its paper ask for, or those alone that none asks for; None: both.
     """
-    runs = artifact.ids(profile).union([spec.id for specs in artifact.beside(profile).values() for spec in specs])
     asked = frozenset(() if claimed is None else _asked(artifact.id))
     key = None
     with suppress(UnusableRun):
-        key = id(artifact), profile, claimed, asked, contents(source, runs)
+        key = id(artifact), profile, claimed, asked, contents(source, artifact.reads(profile))
     if key in _MEASURED:
         return _MEASURED[key][1]
     result = _measure(artifact, source, profile, lambda name: claimed is None or claimed == (name in asked))
@@ -301,7 +298,9 @@ def _verdict(
             if verdict.verdict != "not run":
                 held = standing(claim, artifact, rests.began, stored, rests.digest)
                 verdict = replace(verdict, order=held.order, decides=verdict.decides and held.order in DECIDING)
-                return _unless_contested(_as_registered(verdict, held, measurement.found), measurement)
+                verdict = _as_registered(verdict, held, measurement.found)
+                odd = measurement.survey.contested or measurement.survey.untold
+                return _unless_contested(verdict, measurement) if odd else verdict
             if verdict.red:
                 return verdict
             proxy = proxy or verdict.proxy
