@@ -30,8 +30,7 @@ from functools import cache, cached_property
 from itertools import takewhile
 from typing import Any
 
-from suite.claims.estimate import Estimate, over_seeds
-from suite.claims.intervals import Interval, mean_interval
+from suite.claims.estimate import Estimate, Value, over_seeds
 from suite.claims.judge import PROFILES
 from suite.experiment import Experiment
 from suite.lazy import Figure, pd
@@ -47,10 +46,6 @@ class Missing(Exception):
 
 
 ALL, FIRST, STORED = "all", "first", "stored"  # seeds of a group: every one, those before the first missing, any
-
-Value = Any
-"""What a quantity returns: a number or an :class:`Interval`, several of them in a list, or a series of one value per
-seed, of which the mean is taken with Student's interval."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +192,7 @@ def read_frame(source: Runs, groups: Groups, profile: str) -> Frame:
 
 @dataclass(frozen=True)
 class Quantity:
-    """What a panel measures.
+    """What an artifact measures.
 
     Attributes:
         value: the function of the frame of ``groups``.
@@ -231,18 +226,9 @@ class Quantity:
     def measured(self, part: Frame) -> Estimate:
         """The number with its interval, from the part of the frame that it needs."""
         own = [row["run"] for row in part.rows if row["group"] not in self.beside]
-        found = intervals(self.value(part))
         note = self.note if isinstance(self.note, str) else self.note(part)
         shown = self.shown if isinstance(self.shown, bool) else self.shown(part)
-        return over_seeds(found, dict.fromkeys(own), note, proxy=shown)
-
-
-def intervals(value: Value) -> list[Interval]:
-    """Every value with its interval; a number alone has an interval of no width."""
-    if hasattr(value, "to_numpy"):  # a series of seeds
-        return [mean_interval(value.tolist())]
-    several = value if isinstance(value, list | tuple) else [value]
-    return [v if isinstance(v, Interval) else Interval(float(v), float(v), float(v), 1) for v in several]
+        return over_seeds(self.value(part), dict.fromkeys(own), note, proxy=shown)
 
 
 def no_runs(profile: str) -> Groups:
@@ -280,10 +266,8 @@ class Artifact:
     more: Callable[[Frame], Mapping[str, Quantity]] = field(default=lambda frame: {})
 
     def __post_init__(self) -> None:
-        self.runs = cache(self.runs)
-        self.ids = cache(self.ids)  # type: ignore[method-assign]
-        self.reads = cache(self.reads)  # type: ignore[method-assign]
-        self.alike = cache(self.alike)  # type: ignore[method-assign]
+        for name in ("runs", "ids", "reads", "alike"):
+            setattr(self, name, cache(getattr(self, name)))
 
     def specs(self, *profiles: str) -> dict[str, RunSpec]:
         """By id the runs that it asks for at these profiles; at all of them without a name."""
