@@ -149,10 +149,9 @@ def sample(found: Iterable[Mutant], count: int, seed: int) -> list[Mutant]:
 def measured_lines(name: str) -> dict[Path, set[int]]:
     """The lines of a paper's files that run while the values of its quantities are found on the committed runs."""
     from suite.claims.judge import PROFILES
-    from suite.papers.artifact import Evidence, Missing
+    from suite.papers.artifact import Missing, Quantity
     from suite.papers.catalogue import paper
     from suite.papers.evidence import committed
-    from suite.papers.panel import Panel, Quantity
     from suite.runs.archive import Layered
 
     lines: dict[Path, set[int]] = defaultdict(set)
@@ -168,8 +167,8 @@ def measured_lines(name: str) -> dict[Path, set[int]]:
         return note
 
     for artifact in paper(name).artifacts:
-        for profile in PROFILES if isinstance(artifact, Panel) else ():
-            frame = artifact.read(Evidence(source, artifact.runs(profile), profile))
+        for profile in PROFILES:
+            frame = artifact.read(source, profile)
             for quantity in {**artifact.quantities, **artifact.more(frame)}.values():
                 sys.settrace(note)
                 try:

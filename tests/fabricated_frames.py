@@ -13,8 +13,8 @@ from scipy import stats
 
 from suite.claims.estimate import Estimate
 from suite.claims.judge import judge
+from suite.papers.artifact import Frame
 from suite.papers.catalogue import entries, paper
-from suite.papers.panel import Frame
 
 
 def frame_of(groups: Mapping[str, Iterable[Mapping[str, Any] | None]], profile: str = "paper") -> Frame:

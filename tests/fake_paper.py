@@ -18,9 +18,8 @@ from suite.claims.estimate import REDUCED, Estimate
 from suite.claims.intervals import Interval
 from suite.claims.judge import Claim, Verdict
 from suite.papers import catalogue, register
-from suite.papers.artifact import Groups, Paper
+from suite.papers.artifact import Artifact, Frame, Groups, Paper
 from suite.papers.catalogue import entries as claims_of
-from suite.papers.panel import Frame, Panel
 from suite.runs.store import Outcome, Store, encode
 from suite.spec import RunSpec
 
@@ -128,8 +127,8 @@ def about(value: float, spread: float = 0.0) -> Interval:
     return Interval(value, value - spread, value + spread, 3)
 
 
-def fig1() -> Panel:
-    panel = Panel("fake/fig1", "Fig. 1: loss over time", fig1_runs, alt="Loss falls.")
+def fig1() -> Artifact:
+    panel = Artifact("fake/fig1", "Fig. 1: loss over time", fig1_runs, alt="Loss falls.")
     panel.quantity("accuracy", ["descent"])(fig1_accuracy)
     panel.quantity("gain", ["descent"], note=noted)(lambda frame: about(2.6789, 0.31))
     panel.quantity("unexplained", ["descent"])(lambda frame: about(20.0, 1.0))
@@ -142,8 +141,8 @@ def fig1() -> Panel:
     return panel
 
 
-def table1() -> Panel:
-    panel = Panel("fake/table1", "Table 1: learners")
+def table1() -> Artifact:
+    panel = Artifact("fake/table1", "Table 1: learners")
     panel.quantity("learners")(lambda frame: 8 * 2)
     panel.quantity("sum")(lambda frame: 98)
     panel.quantity("rows")(lambda frame: list(range(1, 11)))
@@ -165,8 +164,8 @@ def fig2_draw(frame: Frame, figure) -> None:
     right.set(xlabel="x (weights)", ylabel="y (weights)")
 
 
-def fig2() -> Panel:
-    panel = Panel("fake/fig2", "Fig. 2: scaling", fig2_runs, alt="Bars grow.")
+def fig2() -> Artifact:
+    panel = Artifact("fake/fig2", "Fig. 2: scaling", fig2_runs, alt="Bars grow.")
     panel.quantity("scales", ["cluster"], note="two processes on one machine", shown=True)(lambda frame: 1.0)
     panel.drawing(fig2_draw)
     return panel

@@ -13,7 +13,6 @@ from paper_figures.together import board
 from suite.claims.estimate import Estimate
 from suite.claims.intervals import Interval
 from suite.claims.judge import Verdict
-from suite.papers.artifact import Evidence
 from suite.papers.catalogue import paper, published
 from suite.papers.evidence import committed
 from suite.report.answers import Answer, AnswerError, answers, beside_claims
@@ -97,7 +96,7 @@ def test_the_numbers_of_the_committed_answers_are_those_of_the_stored_runs():
     wanted += [(4, 128, 4), (30, 32, 1), (30, 32, 30), (10, 128, 1), (10, 128, 10)]
     settings = [label((n if learners > 1 else 0, batch, learners)) for learners, batch, n in wanted]
     table = paper("rudra").artifact("rudra/table2")
-    frame = table.read(Evidence(source, table.runs("paper"), "paper"))
+    frame = table.read(source, "paper")
     ours = [finals(frame, name)[0] for name in settings]
     assert rows == len(printed)
     squares = [(a - b) ** 2 for a, b in zip(ours, printed, strict=True)]
@@ -110,7 +109,7 @@ def test_what_the_last_answer_counts_in_words_is_what_the_boards_have():
     found, ends = {}, {}
     for task in ("mnist", "cifar10", "multi30k"):
         panel = paper("together").artifact(f"together/{task}")
-        frame = panel.read(Evidence(source, panel.runs("reduced"), "reduced"))
+        frame = panel.read(source, "reduced")
         found[task] = {row.method.name: row for row in board.board(panel.id, frame)}
         ends[task] = {name: board.study_of(frame, name).curve("ends") for name in found[task]}
     five = ("isgd", "delayed-4", "layerwise-4", "hardsync-4", "softsync-4", "sma-4")

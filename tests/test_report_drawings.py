@@ -16,10 +16,9 @@ import pytest
 from fake_paper import HOSTILE, fill, registered, specs
 
 from suite.papers import catalogue
-from suite.papers.artifact import Evidence, Missing
+from suite.papers.artifact import Artifact, Missing, Quantity
 from suite.papers.grades import Grade
 from suite.papers.measurement import verdicts
-from suite.papers.panel import Panel, Quantity, read
 from suite.report import style
 from suite.report.drawing import SVG, DrawingError, draw_selection, drawing, image, numbered, table_of
 from suite.report.site.build import write_site
@@ -104,7 +103,7 @@ def test_the_largest_stored_profile_is_drawn(paper, tmp_path):
 
 def test_a_panel_is_stamped_with_the_scales_of_the_runs_it_draws(paper, store, monkeypatch):
     def stamped(groups, *read):
-        panel = Panel("fake/panel", "a panel", lambda profile: groups)
+        panel = Artifact("fake/panel", "a panel", lambda profile: groups)
         panel.drawing(lambda frame, figure: [frame[group] for group in read])
         return drawing(panel, store, "smoke").stamp
 
@@ -122,8 +121,8 @@ def test_a_panel_is_stamped_with_the_scales_of_the_runs_it_draws(paper, store, m
     assert stamped(groups, "beside") == "smoke profile · exact · 1 run"
 
 
-def losses(evidence):
-    return read(evidence).table("losses", "descent")
+def losses(frame):
+    return frame.table("losses", "descent")
 
 
 def test_seeds_that_are_stored_are_drawn_and_shown_where_others_are_missing(paper, tmp_path):
@@ -213,7 +212,7 @@ def test_what_is_drawn_is_written_as_a_table_beside_the_picture(tmp_path, monkey
             str(out / f"fake-{name}.{form}") for name in ("fig1", "table1", "fig2")
         ]
         drawn = read(out / f"fake-fig1.{form}")
-        expected = losses(Evidence(store, fig1.runs("smoke"), "smoke"))
+        expected = losses(fig1.read(store, "smoke"))
         pd.testing.assert_frame_equal(drawn, expected, check_dtype=False, rtol=1e-7)
         claims = read(out / f"fake-table1.{form}")
         assert list(claims.loc[claims["claim"] == "fake/table1/learners", ["printed", "ours"]].iloc[0]) == [16, 16]

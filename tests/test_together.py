@@ -27,9 +27,8 @@ from suite.data.images import content_digest
 from suite.data.text import character_windows, load_pairs
 from suite.experiment import Context, OutOfTime
 from suite.models.table import counts
-from suite.papers.artifact import Evidence, Missing
+from suite.papers.artifact import Frame, Missing
 from suite.papers.catalogue import experiment
-from suite.papers.panel import Frame
 from suite.runs.store import Outcome, Store, encode
 
 ARTIFACT = "together/mnist"
@@ -102,7 +101,7 @@ def fabricated(folder: Path, gradients: dict[str, list[float]], errors: dict[str
         ends = ends.assign(status="finished", error=0.02)
         outcome = Outcome("finished", {"choice": 0}, {"ends": ends})
         store.commit(spec.id, encode(spec, {"started": "2099"}, outcome))
-    return board.PANEL.read(Evidence(store, groups, "reduced"))
+    return board.PANEL.read(store, "reduced", groups)
 
 
 def test_ratios_are_paired_by_seed_and_a_missed_target_makes_a_bound(tmp_path: Path):

@@ -9,8 +9,7 @@ import pytest
 from suite.claims.judge import Claim
 from suite.commands import plan as value
 from suite.commands.plan import Planned, Stage, decidable, deciding, forecast, ranked, stages, within
-from suite.papers.artifact import Artifact, Paper
-from suite.papers.panel import Panel, Quantity
+from suite.papers.artifact import Artifact, Paper, Quantity
 from suite.spec import RunSpec
 
 SECONDS = {"cheap": 10.0, "dear": 100.0, "shared": 50.0, "gpu": 1000.0, "told": 1.0}  # by run
@@ -105,7 +104,7 @@ def test_a_claim_whose_runs_are_stored_is_not_decided_again(selection):
         "by results": lambda frame: [frame.one("cheap")["result"]],
     }
     quantities = {name: Quantity(lambda frame: 1.0, groups) for name, groups in read.items()}
-    panel = Panel("toy/t", "t", artifact("t", "cheap", "shared").runs, quantities=quantities)
+    panel = Artifact("toy/t", "t", artifact("t", "cheap", "shared").runs, quantities=quantities)
     (claim,) = claims("t", 1)
     left = lambda name: decidable(replace(claim, quantity=name), panel, "reduced", "cpu", {SPECS["cheap"].id})
     found = {name for name in read if left(name)}

@@ -11,7 +11,7 @@ from fake_paper import PUBLISHED, fill, registered, specs
 from suite.claims.estimate import exact
 from suite.papers import catalogue
 from suite.papers import measurement as judging
-from suite.papers.artifact import Artifact, Evidence, Missing
+from suite.papers.artifact import Artifact, Missing
 from suite.papers.catalogue import entries, published
 from suite.papers.grades import Rests, read_of
 from suite.papers.measurement import (
@@ -20,10 +20,9 @@ from suite.papers.measurement import (
     grades,
     is_timed,
     judge_artifacts,
-    measure_evidence,
+    measure_frame,
     verdicts,
 )
-from suite.papers.panel import Panel
 from suite.runs.archive import Layered
 from suite.runs.comparison import Survey
 from suite.runs.store import DamagedRun
@@ -146,7 +145,7 @@ def test_the_same_runs_are_measured_once(paper, tmp_path):
     """Over profiles that ask for the same, and over calls; another content of a run is measured anew."""
     asked = []
 
-    panel = Panel("fake/fig4", "", lambda _: {"a": specs("smoke")})
+    panel = Artifact("fake/fig4", "", lambda _: {"a": specs("smoke")})
 
     @panel.quantity("size")
     def counting(frame):
@@ -201,10 +200,10 @@ def test_what_goes_wrong_in_one_quantity_hinders_no_other():
     def newer(frame):
         return {"loss": 1.0}["error"]
 
-    panel = Panel("fake/x", "")
+    panel = Artifact("fake/x", "")
     for value in (damaged, wrong, lacking, newer, lambda frame: 2):
         panel.quantity(value.__name__)(value)
-    measured = measure_evidence(panel, Evidence(Layered([]), {}, "smoke"))
+    measured = measure_frame(panel, panel.read(Layered([]), "smoke"))
     assert measured.found == {"<lambda>": exact(2)}
     told = "fake/x/wrong could not be measured at smoke: ZeroDivisionError: by zero"
     *others, unstored = measured.damaged

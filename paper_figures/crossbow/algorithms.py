@@ -8,8 +8,7 @@ from typing import Any
 from paper_figures.crossbow import plots, readings, settings
 from suite.claims.intervals import Interval, over_ends
 from suite.lazy import Figure, np, pd
-from suite.papers.artifact import Groups, Missing
-from suite.papers.panel import Frame, Panel, Quantity
+from suite.papers.artifact import Artifact, Frame, Groups, Missing, Quantity
 
 MIB = 2**20
 TRAINED = {"growing": "1, then 2, then 4 learners", "followed": "4 learners throughout"}
@@ -36,13 +35,13 @@ def two_level(profile: str) -> Groups:
     return settings.groups(profile, f"sma {learners}", f"sma {learners} devices {devices}")
 
 
-ALG1 = Panel(
+ALG1 = Artifact(
     "crossbow/alg1",
     "Synchronous model averaging",
     many_learners,
     alt="Largest stable rate for one, two and four learners, with the values of theory.",
 )
-ALG2 = Panel(
+ALG2 = Artifact(
     "crossbow/alg2",
     "Choosing the number of learners per GPU from throughput",
     tuned,
@@ -50,20 +49,20 @@ ALG2 = Panel(
     "with one learner that becomes four, and with four throughout: test accuracy against epochs of both.",
     size=(8.6, 4.0),
 )
-HIERARCHICAL = Panel(
+HIERARCHICAL = Artifact(
     "crossbow/alg-hierarchical",
     "Two-level synchronisation: inside a GPU, then between GPUs",
     two_level,
     alt="Test accuracy against epochs, averaged flat and with a reference model for each device.",
     size=(7.4, 3.8),
 )
-MEMORY = Panel(
+MEMORY = Artifact(
     "crossbow/alg-memory",
     "Output-buffer reuse with reference counts",
     lambda profile: {"sizes": (settings.SIZES,), **settings.memory(profile)},
     alt="Share of memory saved by the offline plan for four networks, and bytes against learners.",
 )
-SCHEDULER = Panel(
+SCHEDULER = Artifact(
     "crossbow/alg-scheduler",
     "First-come first-served assignment of batches to free replicas",
     lambda profile: TASKS,

@@ -12,8 +12,7 @@ from functools import partial
 from paper_figures.crossbow.settings import LENET_BATCH, Groups
 from suite.claims.intervals import Interval, log_interval, mean_interval
 from suite.lazy import Figure, np, pd
-from suite.papers.artifact import Missing
-from suite.papers.panel import Frame, Panel
+from suite.papers.artifact import Artifact, Frame, Missing
 from suite.report.style import PALETTE
 from suite.spec import RunSpec
 
@@ -41,7 +40,7 @@ def runs(profile: str) -> Groups:
     return {} if profile == "smoke" else {"engine": (ENGINE,), "asleep": (ASLEEP,)}
 
 
-PANEL = Panel(
+PANEL = Artifact(
     "crossbow/engine",
     "Our own figure, not the paper's: the task engine on threads, rule by rule",
     runs,

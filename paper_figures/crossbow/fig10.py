@@ -12,9 +12,8 @@ from functools import partial
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import arrival_table, less_time, pair, timed_table
 from suite.lazy import Figure, pd
-from suite.papers.artifact import Groups
+from suite.papers.artifact import Artifact, Frame, Groups
 from suite.papers.catalogue import printed_value
-from suite.papers.panel import Frame, Panel
 from suite.report.style import GRID
 
 ONE_DEVICE = ("s-sgd 1", "sma 1", "sma 4")
@@ -26,20 +25,20 @@ def runs_lenet(profile: str) -> Groups:
     return {} if profile == "paper" else settings.timed_groups(profile, *ONE_DEVICE)
 
 
-A = Panel(
+A = Artifact(
     "crossbow/fig10a",
     "Time to accuracy of ResNet-32: plain training, one learner, four learners",
     lambda profile: settings.timed_groups(profile, *ONE_DEVICE),
     alt=plots.ALT_BARS,
     size=(7.0, 4.2),
 )
-B = Panel("crossbow/fig10b", "Time to accuracy of VGG-16", settings.vgg16, alt=plots.ALT_BARS)
-C = Panel(
+B = Artifact("crossbow/fig10b", "Time to accuracy of VGG-16", settings.vgg16, alt=plots.ALT_BARS)
+C = Artifact(
     "crossbow/fig10c",
     "Time to accuracy of ResNet-50, from the printed numbers alone",
     alt="The hours that 33% and five hours imply for TensorFlow and Crossbow.",
 )
-D = Panel(
+D = Artifact(
     "crossbow/fig10d",
     "Time to accuracy of LeNet: plain training, one learner, four learners",
     runs_lenet,

@@ -7,9 +7,8 @@ import math
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import accuracy_table, pair
 from suite.lazy import Figure
-from suite.papers.artifact import Groups
+from suite.papers.artifact import Artifact, Frame, Groups
 from suite.papers.catalogue import printed_value
-from suite.papers.panel import Frame, Panel
 from suite.report.style import PRINTED
 
 
@@ -25,7 +24,7 @@ def runs_eight_gpus(profile: str) -> Groups:
 
 
 PANELS = [
-    Panel(f"crossbow/fig11{letter}", title, runs, alt=alt, size=size)
+    Artifact(f"crossbow/fig11{letter}", title, runs, alt=alt, size=size)
     for letter, title, runs, alt, size in (
         ("a", "Test accuracy of ResNet-32 on one device", runs_resnet32, plots.ALT_CURVES, (7.4, 3.8)),
         ("b", "Test accuracy of VGG-16 on one device", settings.vgg16, plots.ALT_CURVES, (7.4, 3.8)),

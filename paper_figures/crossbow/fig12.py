@@ -8,9 +8,8 @@ from statistics import median
 from paper_figures.crossbow import plots, readings, settings
 from suite.claims.intervals import Interval
 from suite.lazy import Figure, pd
-from suite.papers.artifact import Missing
+from suite.papers.artifact import Artifact, Frame, Missing, Quantity
 from suite.papers.catalogue import printed_value
-from suite.papers.panel import Frame, Panel, Quantity
 from suite.report.style import GRID
 from suite.runs.store import Run
 
@@ -18,17 +17,17 @@ LEARNERS = ("sma 1", "sma 2", "sma 4")
 OTHERS = ("crossbow_lenet", "crossbow_vgg16")  # further networks whose throughput is measured at the paper's scale
 FOUR = "SMA, k = 4"
 
-A = Panel(
+A = Artifact(
     "crossbow/fig12a", "Throughput against learners on one device", settings.throughput, alt=plots.ALT_THROUGHPUT
 )
-B = Panel(
+B = Artifact(
     "crossbow/fig12b",
     "Epochs to the target against learners on one device",
     lambda profile: settings.resnet32(profile, *LEARNERS, target=settings.TARGET),
     alt="Left: bars of our epochs with a dot for each seed. Right: the printed epochs, to another accuracy.",
     size=(8.0, 4.2),
 )
-C = Panel(
+C = Artifact(
     "crossbow/fig12c",
     "Time to the target against learners on one device",
     lambda profile: settings.timed_groups(profile, *LEARNERS, target=settings.TARGET),

@@ -10,9 +10,8 @@ from paper_figures.crossbow import plots, server, settings
 from paper_figures.crossbow.readings import arrival_table, every_iteration, pair, steps
 from suite.claims.intervals import Interval, log_interval
 from suite.lazy import Figure, pd
-from suite.papers.artifact import Groups
+from suite.papers.artifact import Artifact, Frame, Groups
 from suite.papers.catalogue import printed_value
-from suite.papers.panel import Frame, Panel
 from suite.report.style import GRID, PRINTED
 
 EIGHT_GPUS = {1: "sma 8", 2: "sma 16", 4: "sma 32"}  # learners per GPU -> replicas
@@ -22,11 +21,11 @@ def runs(profile: str) -> Groups:
     return settings.groups(profile, *EIGHT_GPUS.values(), target=settings.TARGET)
 
 
-A = Panel(
+A = Artifact(
     "crossbow/fig13a", "Throughput against learners on 8 GPUs, modelled", server.hosts, alt=plots.ALT_EIGHT_GPUS
 )
-B = Panel("crossbow/fig13b", "Epochs to the target with the replicas of 8 GPUs", runs, alt=plots.ALT_BARS)
-C = Panel(
+B = Artifact("crossbow/fig13b", "Epochs to the target with the replicas of 8 GPUs", runs, alt=plots.ALT_BARS)
+C = Artifact(
     "crossbow/fig13c",
     "Time to the target on 8 GPUs against learners per GPU, throughput modelled",
     runs,

@@ -8,9 +8,8 @@ from typing import Any
 
 from paper_figures.crossbow import plots, readings, settings
 from suite.lazy import Figure, pd, sns
-from suite.papers.artifact import Groups, Missing
+from suite.papers.artifact import Artifact, Frame, Groups, Missing
 from suite.papers.catalogue import printed_value
-from suite.papers.panel import Frame, Panel
 from suite.report.style import PALETTE
 from suite.runs.store import Run
 
@@ -24,18 +23,20 @@ def runs_vgg16(profile: str) -> Groups:
     return settings.called(found, {readings.THROUGHPUT: "crossbow_vgg16"})
 
 
-A = Panel(
+A = Artifact(
     "crossbow/fig14a",
     "Throughput of ResNet-32 on one device against learners",
     runs_resnet32,
     alt="Throughput against learners, relative to one, and time to accuracy against learners.",
     size=(8.0, 4.2),
 )
-B = Panel("crossbow/fig14b", "Throughput of ResNet-32 on 8 GPUs against learners, modelled", alt=plots.ALT_EIGHT_GPUS)
-C = Panel(
+B = Artifact(
+    "crossbow/fig14b", "Throughput of ResNet-32 on 8 GPUs against learners, modelled", alt=plots.ALT_EIGHT_GPUS
+)
+C = Artifact(
     "crossbow/fig14c", "Throughput of VGG-16 on one device against learners", runs_vgg16, alt=plots.ALT_THROUGHPUT
 )
-D = Panel("crossbow/fig14d", "Time to accuracy and throughput of VGG-16 on 8 GPUs")
+D = Artifact("crossbow/fig14d", "Time to accuracy and throughput of VGG-16 on 8 GPUs")
 ARTIFACTS = (A, B, C, D)
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import arrival_table, less_time, pair
 from suite.lazy import Figure, pd
-from suite.papers.artifact import Groups
+from suite.papers.artifact import Artifact, Frame, Groups
 from suite.papers.catalogue import printed_value
-from suite.papers.panel import Frame, Panel
 from suite.report.style import GRID, PALETTE
 
 FEW = {"few, sma": "sma 4", "few, ea-sgd": "ea-sgd 4"}
@@ -22,7 +21,7 @@ def runs(profile: str) -> Groups:
     return few | {name: specs for name, specs in found.items() if specs not in few.values()}
 
 
-PANEL = Panel(
+PANEL = Artifact(
     "crossbow/fig15", "Averaging with momentum against elastic averaging", runs, alt=plots.ALT_BARS, size=(8.8, 4.4)
 )
 ARTIFACTS = (PANEL,)

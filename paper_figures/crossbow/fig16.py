@@ -5,9 +5,8 @@ from __future__ import annotations
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import arrival_table, pair
 from suite.lazy import Figure, pd
-from suite.papers.artifact import Groups
+from suite.papers.artifact import Artifact, Frame, Groups
 from suite.papers.catalogue import printed_value
-from suite.papers.panel import Frame, Panel
 from suite.report.style import GRID, PRINTED
 
 
@@ -18,7 +17,7 @@ def runs(profile: str) -> Groups:
     return settings.called(settings.groups(profile, *names.values()), names)
 
 
-PANEL = Panel(
+PANEL = Artifact(
     "crossbow/fig16",
     "Epochs to the target against the synchronisation interval",
     runs,

@@ -14,11 +14,11 @@ from paper_figures.crossbow import plots, server
 from paper_figures.crossbow.readings import modelled_table
 from suite.claims.intervals import Interval, mean_interval
 from suite.lazy import Figure, sns
+from suite.papers.artifact import Artifact, Frame, Quantity
 from suite.papers.catalogue import printed_value
-from suite.papers.panel import Frame, Panel, Quantity
 from suite.report.style import MARKERS, PALETTE
 
-PANEL = Panel(
+PANEL = Artifact(
     "crossbow/fig17",
     "Throughput on 8 GPUs against the synchronisation interval",
     server.hosts,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from paper_figures.crossbow import settings
 from paper_figures.crossbow.readings import network, of_experiment
 from suite.lazy import Figure
-from suite.papers.panel import Frame, Panel
+from suite.papers.artifact import Artifact, Frame
 from suite.report.style import LINES
 
-PANEL = Panel(
+PANEL = Artifact(
     "crossbow/fig2",
     "Throughput of one batch cut over devices",
     settings.throughput,

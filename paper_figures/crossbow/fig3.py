@@ -10,8 +10,7 @@ from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import arrival_table, common_target, described, paired, steps
 from suite.claims.intervals import Interval
 from suite.lazy import Figure
-from suite.papers.artifact import Groups
-from suite.papers.panel import Frame, Panel
+from suite.papers.artifact import Artifact, Frame, Groups
 from suite.report.style import GRID
 
 SHARES = {"smoke": (1, 4), "reduced": (1, 4, 8, 16), "paper": (1, 4, 16, 32)}  # of the smallest batch in an update
@@ -27,7 +26,9 @@ def runs(profile: str) -> Groups:
     return settings.called(found, names)
 
 
-PANEL = Panel("crossbow/fig3", "Epochs of plain training to the target against batch size", runs, alt=plots.ALT_BARS)
+PANEL = Artifact(
+    "crossbow/fig3", "Epochs of plain training to the target against batch size", runs, alt=plots.ALT_BARS
+)
 ARTIFACTS = (PANEL,)
 
 

@@ -13,9 +13,8 @@ from paper_figures.crossbow.readings import accuracies, accuracy_table, spread, 
 from suite.claims.intervals import Interval
 from suite.lazy import Figure, pd
 from suite.model_averaging.time_to_accuracy import WINDOW
-from suite.papers.artifact import Groups, Missing
+from suite.papers.artifact import Artifact, Frame, Groups, Missing
 from suite.papers.catalogue import printed
-from suite.papers.panel import Frame, Panel
 
 TRAINED = {  # by part of the figure: network, the printed target, its runs
     "a": ("LeNet", settings.LENET_TARGET, settings.lenet_target),
@@ -30,8 +29,8 @@ def runs(part: str, profile: str) -> Groups:
     return settings.called(found, {"plain": next((name for name in found if name.startswith("s-sgd")), "")})
 
 
-def panel(part: str) -> Panel:
-    return Panel(
+def panel(part: str) -> Artifact:
+    return Artifact(
         f"crossbow/fig9{part}",
         f"Training and test accuracy of {TRAINED[part][0]}, plain training",
         partial(runs, part),
@@ -41,7 +40,7 @@ def panel(part: str) -> Panel:
 
 
 PANELS = {part: panel(part) for part in TRAINED}
-RATE = Panel(
+RATE = Artifact(
     "crossbow/fig9d",
     "Learning rate of ResNet-50, the part of the figure that needs no ImageNet",
     alt="The learning rate falls tenfold at epochs 30 and 60.",

@@ -14,12 +14,12 @@ from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import accuracies, arrival_table, late_arrival, titled
 from suite.claims.intervals import Interval, paired_difference, paired_ratio
 from suite.lazy import Figure, pd
-from suite.papers.panel import Frame, Panel, Quantity
+from suite.papers.artifact import Artifact, Frame, Quantity
 
 RIVALS = ("s-sgd", "ea-sgd")
 DECIDING = (4, 16)  # learners: as many as the paper's best on one GPU with ResNet-32, and "many"
 
-PANEL = Panel(
+PANEL = Artifact(
     "crossbow/lenet",
     "Our own figure, not the paper's: epochs to 99% on MNIST, by method and number of learners",
     settings.lenet,

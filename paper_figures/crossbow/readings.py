@@ -31,9 +31,8 @@ from paper_figures.crossbow import server, settings
 from suite.claims.intervals import Interval, mean_interval
 from suite.lazy import pd
 from suite.model_averaging.time_to_accuracy import epochs_to_accuracy
-from suite.papers.artifact import Missing
+from suite.papers.artifact import Artifact, Frame, Missing, Quantity
 from suite.papers.catalogue import printed_value
-from suite.papers.panel import Frame, Panel, Quantity
 from suite.runs.store import Run
 
 THROUGHPUT = "throughput"  # the group of the run that times learners of the network that is trained
@@ -62,7 +61,7 @@ def on_device(run: Run) -> str:
     return f"{run.spec.settings['model']} on {'a GPU' if on_gpu(run) else 'a CPU'}"
 
 
-def told(panel: Panel, group: str, **claims: str | tuple[str, ...]) -> None:
+def told(panel: Artifact, group: str, **claims: str | tuple[str, ...]) -> None:
     """Quantities of a panel that are deterministic results of a group's only run, by name or several in order."""
     for claim, names in claims.items():
         panel.quantities[claim.replace("_", "-")] = result(group, *([names] if isinstance(names, str) else names))

@@ -16,9 +16,8 @@ from suite.clock import Link
 from suite.communication.link import PAYLOAD
 from suite.lazy import pd
 from suite.model_averaging.time_to_accuracy import MultiGpuServer
-from suite.papers.artifact import Groups
+from suite.papers.artifact import Frame, Groups
 from suite.papers.catalogue import printed_value
-from suite.papers.panel import Frame
 from suite.spec import RunSpec
 
 GPUS = 8

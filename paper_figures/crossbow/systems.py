@@ -8,8 +8,8 @@ from typing import Any
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import only, told
 from suite.lazy import Axes, Figure, pd, sns
+from suite.papers.artifact import Artifact, Frame
 from suite.papers.catalogue import printed
-from suite.papers.panel import Frame, Panel
 from suite.report.style import GRID, INK, PALETTE
 
 MODEL, DATA, SUM = "#d9e6f2", "#f0f0f0", "#fbe3d2"  # of the boxes: pale, so that dark text is legible on any page
@@ -108,9 +108,9 @@ def two_levels(axes: Axes, told: Iterable[str]) -> None:
 LEARNERS = (1, 2, 4)  # on each of two GPUs, as the run of Fig. 6 counts
 
 
-def panel(figure: str, title: str, alt: str, group: str, size: tuple[float, float] = (6.4, 4.0)) -> Panel:
+def panel(figure: str, title: str, alt: str, group: str, size: tuple[float, float] = (6.4, 4.0)) -> Artifact:
     spec = {"algebra": settings.ALGEBRA, "tasks": settings.TASKS}[group]
-    return Panel(f"crossbow/{figure}", title, lambda profile: {group: (spec,)}, alt=alt, size=size)
+    return Artifact(f"crossbow/{figure}", title, lambda profile: {group: (spec,)}, alt=alt, size=size)
 
 
 FIG1 = panel(

@@ -9,8 +9,8 @@ from paper_figures.crossbow import settings
 from paper_figures.crossbow.readings import result
 from suite.data.catalogue import DATASETS
 from suite.lazy import Figure, pd, sns
+from suite.papers.artifact import Artifact, Frame, Quantity
 from suite.papers.catalogue import printed_value
-from suite.papers.panel import Frame, Panel, Quantity
 from suite.report.style import PALETTE, PRINTED
 
 MIB, GIB, PAGE, FLOAT = 2**20, 2**30, 4096, 4  # bytes
@@ -23,7 +23,7 @@ ROWS = {  # in print -> network, and the rows of the drawing
 }
 COLUMNS = {"input-mb": "Input size (MiB)", "ops": "# Ops", "model-mb": "Model size (MiB)"}
 
-PANEL = Panel(
+PANEL = Artifact(
     "crossbow/table1",
     "Benchmark models and data sets",
     lambda profile: {"sizes": (settings.SIZES,)},

@@ -14,10 +14,10 @@ from paper_figures.inverse_law.settings import loop_runs
 from reference_impls import inverse_law_model as forms
 from suite.claims.intervals import Interval, log_interval
 from suite.lazy import Figure
-from suite.papers.panel import Frame, Panel
+from suite.papers.artifact import Artifact, Frame
 
-ALG1 = Panel("inverse_law/alg1", "The four-step choice of the batch size", loop_runs)
-SCALING = Panel(
+ALG1 = Artifact("inverse_law/alg1", "The four-step choice of the batch size", loop_runs)
+SCALING = Artifact(
     "inverse_law/alg-scaling",
     "Strong, weak and optimal scaling",
     alt="Time to converge and batch size against learners under strong, weak and optimal scaling.",

@@ -16,24 +16,16 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from paper_figures.inverse_law import joint
 from paper_figures.inverse_law.drawing import plain_decades
-from paper_figures.inverse_law.joint import (
-    NETWORKS,
-    Network,
-    Prediction,
-    collapse_runs,
-    known_counts,
-    known_runs,
-    predictions,
-)
+from paper_figures.inverse_law.joint import Network, Prediction
 from paper_figures.inverse_law.law import crossings, searches
 from paper_figures.inverse_law.misfits import Misfits, largest
 from paper_figures.inverse_law.settings import LIMIT
 from suite.batch_size.law import Updates
 from suite.claims.intervals import LEVEL, Interval, jackknife_variance, quantile
 from suite.lazy import Axes, Figure, np, pd
-from suite.papers.artifact import Missing
-from suite.papers.panel import Frame, Panel
+from suite.papers.artifact import Artifact, Frame, Missing
 from suite.report.style import GRID, MARKERS, PALETTE
 
 ARRIVES, FAILS = 0.8, 1.1  # kappa rate / M below which a batch is foretold to arrive, above which not to
@@ -41,14 +33,14 @@ NEAR, POLE = 0.25, 0.7  # kappa rate / M between which the misfit tells the laws
 SHOWN = 0.9999  # of the pole, up to which a foretold curve is drawn
 HEADROOM = 1.6  # above the highest point, where what did not arrive is drawn
 
-PANEL = Panel(
+PANEL = Artifact(
     "inverse_law/collapse",
     "Updates x rate against rate / M: one curve for all learning rates, foretold",
-    collapse_runs,
+    joint.collapse_runs,
     alt="One panel per network: updates times learning rate against learning rate over batch size; the curve "
     "foretold for each loss with its pole, the runs that arrived and, hollow at the top, those that did not.",
     size=(10.0, 7.0),
-    beside=known_runs,
+    beside=joint.known_runs,
 )
 ARTIFACTS = (PANEL,)
 
@@ -79,7 +71,7 @@ class Point(NamedTuple):
 
 def points(frame: Frame, network: Network, *, whole: bool = True) -> list[Point]:
     """All combinations of a network; without ``whole`` those of which every seed is stored."""
-    found, foretold = [], predictions()[network.name]
+    found, foretold = [], joint.predictions()[network.name]
     for rate in network.rates:
         for batch in network.sizes:
             if not whole and not frame.whole(network.group(rate, batch)):
@@ -128,7 +120,7 @@ def arrivals_told(network: Network, frame: Frame) -> str:
     return share_foretold(points(frame, network))[1]
 
 
-for network in NETWORKS:
+for network in joint.NETWORKS:
     groups = [network.group(rate, batch) for rate in network.rates for batch in network.sizes]
     for name, value, note in (
         ("far", far, partial(size_told, 0)),
@@ -157,9 +149,9 @@ def log_misfits(arrived: Sequence[Point]) -> tuple[np.ndarray, np.ndarray]:
     if not arrived:
         raise Missing("a combination that arrived as foretold")
     logs = np.log(np.array([p.updates.seen for p in arrived], dtype=float))  # [P, S]
-    joint = [math.log(p.foretold.law.predict(p.updates.batch, p.rate)) for p in arrived]
+    ours = [math.log(p.foretold.law.predict(p.updates.batch, p.rate)) for p in arrived]
     first = [math.log(p.foretold.first_order(p.updates.batch, p.rate)) for p in arrived]
-    return logs - np.array(joint)[:, None], logs - np.array(first)[:, None]
+    return logs - np.array(ours)[:, None], logs - np.array(first)[:, None]
 
 
 def rms(misfits: np.ndarray) -> float:
@@ -178,13 +170,13 @@ def jackknife(misfits: np.ndarray, statistic: Callable[[Any], float]) -> Interva
     return Interval(whole, whole - half, whole + half, seeds)
 
 
-def better(joint: np.ndarray, first: np.ndarray) -> Interval:
+def better(ours: np.ndarray, first: np.ndarray) -> Interval:
     """The printed law's root mean square misfit less the joint law's; above 0 the joint law foretells better."""
 
     def difference(both: np.ndarray) -> float:
         return rms(both[1]) - rms(both[0])
 
-    return jackknife(np.stack([joint, first]), difference)
+    return jackknife(np.stack([ours, first]), difference)
 
 
 def share_foretold(found: Sequence[Point]) -> tuple[Interval, str]:
@@ -217,9 +209,9 @@ def table(frame: Frame) -> pd.DataFrame:
     ``source`` is "fresh", or "fitted to" for the searches from which the constants come.
     """
     rows = list[tuple[Any, ...]]()
-    for network in NETWORKS:
+    for network in joint.NETWORKS:
         seen = [("fresh", p.threshold, p.rate, p.updates, p.load) for p in points(frame, network, whole=False)]
-        for loss, known in predictions()[network.name].items():
+        for loss, known in joint.predictions()[network.name].items():
             for rate, updates in known_updates(frame, network, loss):
                 seen.append(("fitted to", loss, rate, updates, known.law.load(updates.batch, rate)))
         rows += [
@@ -234,7 +226,7 @@ def table(frame: Frame) -> pd.DataFrame:
 def known_updates(frame: Frame, network: Network, loss: float) -> Iterator[tuple[float, Updates]]:
     """Rate and updates of the curves that the constants come from; none where one is not stored."""
     with contextlib.suppress(Missing):
-        for rate, curve in known_counts(frame, network, loss).items():
+        for rate, curve in joint.known_counts(frame, network, loss).items():
             yield from ((rate, updates) for updates in curve)
 
 
@@ -261,8 +253,8 @@ def draw(frame: Frame, figure: Figure) -> None:
     if not PANEL.runs(frame.profile):
         raise Missing(f"no runs of the collapse at {frame.profile}")
     columns, rows = 3, table(frame)
-    for place, network in enumerate(NETWORKS, 1):
-        axes = figure.add_subplot(-(-len(NETWORKS) // columns), columns, place)
+    for place, network in enumerate(joint.NETWORKS, 1):
+        axes = figure.add_subplot(-(-len(joint.NETWORKS) // columns), columns, place)
         draw_network(axes, network, rows[rows["network"] == network.name])
         axes.set_title(network.title + _lacking(frame, network), fontsize="small")
         if place % columns == 1:
@@ -273,7 +265,7 @@ def draw(frame: Frame, figure: Figure) -> None:
 
 def draw_network(axes: Axes, network: Network, rows: pd.DataFrame) -> None:
     """One panel, from the rows of the table that are the network's."""
-    foretold = predictions()[network.name]
+    foretold = joint.predictions()[network.name]
     seen = {loss: combinations(rows[rows["threshold"] == loss]) for loss in network.thresholds}
     everything = [each for found in seen.values() for each in found]
     ratios = [each.ratio for each in everything] or [rate / m for rate in network.rates for m in network.sizes]

@@ -26,9 +26,8 @@ from paper_figures.inverse_law.settings import BY_NAME, LOOP, Row, law_runs, loo
 from suite.batch_size.chosen import Knee, fit_knee
 from suite.claims.intervals import Interval, log_interval, log_slope, mean_interval, over_ends
 from suite.lazy import Figure, np, pd, sns
-from suite.papers.artifact import Groups, Missing
+from suite.papers.artifact import Artifact, Frame, Groups, Missing
 from suite.papers.catalogue import printed
-from suite.papers.panel import Frame, Panel
 from suite.report.style import GRID, LINES, PALETTE
 from suite.spec import RunSpec
 
@@ -73,24 +72,24 @@ def eq17_runs(profile: str) -> Groups:
     return {} if profile == "smoke" else {"phrases": (PHRASES,), "captions": (CAPTIONS,)}
 
 
-EQ1 = Panel("inverse_law/eq1", "Time to converge: updates times seconds per update", loop_runs)
-EQ2 = Panel("inverse_law/eq2", "The inverse law between updates and batch size", law_runs)
-EQ3 = Panel("inverse_law/eq3", "Seconds per update: computation plus communication")
-EQ4 = Panel(
+EQ1 = Artifact("inverse_law/eq1", "Time to converge: updates times seconds per update", loop_runs)
+EQ2 = Artifact("inverse_law/eq2", "The inverse law between updates and batch size", law_runs)
+EQ3 = Artifact("inverse_law/eq3", "Seconds per update: computation plus communication")
+EQ4 = Artifact(
     "inverse_law/eq4",
     "Compute time with a knee",
     loop_runs,
     alt="Seconds per update against batch size with the fitted knee.",
 )
-EQ5 = Panel(
+EQ5 = Artifact(
     "inverse_law/eq5",
     "Time to converge on P learners",
     loop_runs,
     alt="Predicted and measured seconds to converge against batch size, and their ratio beside the printed 1.",
     size=(6.4, 5.0),
 )
-EQ8 = Panel("inverse_law/eq8", "Best batch size of one learner", loop_runs)
-EQ17 = Panel("inverse_law/eq17", "The attentional translation network", eq17_runs)
+EQ8 = Artifact("inverse_law/eq8", "Best batch size of one learner", loop_runs)
+EQ17 = Artifact("inverse_law/eq17", "The attentional translation network", eq17_runs)
 ARTIFACTS = (EQ1, EQ2, EQ3, EQ4, EQ5, EQ8, EQ17)
 
 

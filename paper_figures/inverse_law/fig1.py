@@ -15,64 +15,25 @@ from functools import partial
 from itertools import pairwise, product
 from typing import Any
 
-from paper_figures.inverse_law import misfits
-from paper_figures.inverse_law.drawing import (
-    TOGETHER,
-    draw_law,
-    draw_laws,
-    exponent_row,
-    finish_law,
-    key,
-    residuals,
-    told,
-    updates_table,
-)
-from paper_figures.inverse_law.law import (
-    ENOUGH,
-    LEAST_POINTS,
-    Groups,
-    counted,
-    crossings,
-    curve,
-    curve_groups,
-    exponent,
-    families,
-    floors,
-    lack_of_fit_power,
-    law_fit,
-    power_told,
-    reached,
-    stored_rows,
-)
-from paper_figures.inverse_law.misfits import Scatter, excess, largest_misfit, lenders, lent_scatter, preference
-from paper_figures.inverse_law.settings import (
-    BY_NAME,
-    PAPER_HALVINGS,
-    ROWS,
-    SWINGING,
-    VARIANTS,
-    Row,
-    curve_runs,
-    law_runs,
-)
+from paper_figures.inverse_law import drawing, law, misfits, settings
+from paper_figures.inverse_law.settings import BY_NAME, Row
 from suite.batch_size.law import FitError, InverseLawFit, Updates
 from suite.claims.intervals import Interval
 from suite.lazy import Figure, pd
-from suite.papers.artifact import Missing
+from suite.papers.artifact import Artifact, Frame, Missing
 from suite.papers.catalogue import printed_value
-from suite.papers.panel import Frame, Panel
 
-FIG1A = Panel(
+FIG1A = Artifact(
     "inverse_law/fig1a",
     "Updates to a loss threshold against batch size, image recognition",
-    curve_runs,
+    settings.curve_runs,
     alt="One panel per curve: updates against batch size on logarithmic axes, with the fitted inverse law.",
     size=(7.4, 9.6),
 )
-FIG1B = Panel(
+FIG1B = Artifact(
     "inverse_law/fig1b",
     "The law across rates, thresholds, losses and classes",
-    law_runs,
+    settings.law_runs,
     alt="Relative residuals of the fitted law against batch size for every curve; each curve's exponent with its "
     "interval beside the printed -1; and how much worse the model behind ISGD's Eq. 22 fits than this law.",
     size=(8.0, 7.2),
@@ -85,74 +46,76 @@ ARTIFACTS = (FIG1A, FIG1B)
 
 def on_shared_sample(frame: Frame, row: Row) -> list[list[Updates]]:
     """A curve's updates to its thresholds on the sample that all seeds share."""
-    runs = curve(frame, row)
-    return [crossings(runs, threshold) for threshold in row.thresholds(frame.profile)]
+    runs = law.curve(frame, row)
+    return [law.crossings(runs, threshold) for threshold in row.thresholds(frame.profile)]
 
 
 def misfit(frame: Frame, row: Row) -> Interval:
     """The largest relative misfit of the law over a curve's thresholds on the shared sample."""
-    return of_thresholds(row, on_shared_sample(frame, row), lent_scatter(frame) if row.seeds == 1 else None)
+    return of_thresholds(row, on_shared_sample(frame, row), misfits.lent_scatter(frame) if row.seeds == 1 else None)
 
 
 def validation_misfit(frame: Frame, row: Row) -> Interval:
     """The same of the updates to the lowest validation loss that was looked for."""
-    return of_thresholds(row, [reached(frame, row, "validation")])
+    return of_thresholds(row, [law.reached(frame, row, "validation")])
 
 
-def of_thresholds(row: Row, thresholds: Sequence[Sequence[Updates]], scatter: Scatter | None = None) -> Interval:
-    found = largest_misfit(thresholds, scatter)
+def of_thresholds(
+    row: Row, thresholds: Sequence[Sequence[Updates]], scatter: misfits.Scatter | None = None
+) -> Interval:
+    found = misfits.largest_misfit(thresholds, scatter)
     if found is None:
-        raise Missing(f"{LEAST_POINTS} batch sizes of {row.name} whose seeds all reached a threshold")
+        raise Missing(f"{law.LEAST_POINTS} batch sizes of {row.name} whose seeds all reached a threshold")
     return found
 
 
 def misfit_told(frame: Frame, row: Row) -> str:
     found = on_shared_sample(frame, row)
     left = sum(u.censored > 0 for thresholds in found for u in thresholds)
-    lent = lent_scatter(frame) if row.seeds == 1 else None
+    lent = misfits.lent_scatter(frame) if row.seeds == 1 else None
     by = f"; one seed, with the scatter of the LeNet's on CIFAR, {lent.deviation:.1%}" if lent else ""
     return f"{len(found)} thresholds, {left} points not achievable{by}"
 
 
-def misfit_groups(frame: Frame, row: Row) -> Groups:
+def misfit_groups(frame: Frame, row: Row) -> law.Groups:
     """A curve's groups, and for one of a single seed those whose scatter it is lent."""
-    return curve_groups(frame, row) + (lenders(frame) if row.seeds == 1 else [])
+    return law.curve_groups(frame, row) + (misfits.lenders(frame) if row.seeds == 1 else [])
 
 
 for row in BY_NAME.values():
-    counted(FIG1A, f"misfit-{row.name}", [row], misfit, misfit_told, misfit_groups)
+    law.counted(FIG1A, f"misfit-{row.name}", [row], misfit, misfit_told, misfit_groups)
 FIG1A.quantities.update(misfits.ANSWERED)
 
 
 # ---------------------------------------------------------------- Fig. 1b: how well the law fits
 
 
-def lower_groups(frame: Frame) -> Groups:
+def lower_groups(frame: Frame) -> law.Groups:
     """Searches in which every seed reads a sample of its own: a shared one would be taken for a lack of fit."""
-    rows = stored_rows(frame, lower=True)
+    rows = law.stored_rows(frame, lower=True)
     if not rows:
         raise Missing(f"no curve with a sample for each seed at {frame.profile}")
-    return [group for row in rows for group in curve_groups(frame, row, lower=True)]
+    return [group for row in rows for group in law.curve_groups(frame, row, lower=True)]
 
 
 def tested_laws(frame: Frame) -> dict[InverseLawFit, float]:
     """The p-value of the lack of fit of each law that has one, over curves and lower thresholds."""
     laws = []
-    for row in stored_rows(frame, lower=True):
-        runs = curve(frame, row, lower=True)
+    for row in law.stored_rows(frame, lower=True):
+        runs = law.curve(frame, row, lower=True)
         for threshold in row.thresholds(frame.profile, lower=True):
             with contextlib.suppress(FitError):
-                laws.append(law_fit(crossings(runs, threshold)))
-    return {law: law.lack_of_fit for law in laws if law.lack_of_fit is not None}
+                laws.append(law.law_fit(law.crossings(runs, threshold)))
+    return {fit: fit.lack_of_fit for fit in laws if fit.lack_of_fit is not None}
 
 
 def fit_power(tested: Mapping[InverseLawFit, float]) -> float:
-    return lack_of_fit_power(list(tested), printed_value("inverse_law/fig1b/no-lack-of-fit") / len(tested))
+    return law.lack_of_fit_power(list(tested), printed_value("inverse_law/fig1b/no-lack-of-fit") / len(tested))
 
 
 def tests_told(frame: Frame) -> str:
     tested = tested_laws(frame)
-    return f"{len(tested)} curves; {power_told(fit_power(tested))}"
+    return f"{len(tested)} curves; {law.power_told(fit_power(tested))}"
 
 
 @FIG1B.quantity("no-lack-of-fit", lower_groups, note=tests_told)
@@ -165,7 +128,7 @@ def lack_of_fit(frame: Frame) -> Interval:
     if not tested:
         raise Missing(f"no law that its seeds can put to the test at {frame.profile}")
     least = min(1.0, min(tested.values()) * len(tested))
-    return Interval(least, least if fit_power(tested) >= ENOUGH else 0.0, least, len(tested))
+    return Interval(least, least if fit_power(tested) >= law.ENOUGH else 0.0, least, len(tested))
 
 
 # ---------------------------------------------------------------- floors, sensitivities, other losses
@@ -181,12 +144,12 @@ def steps(values: Iterable[Interval]) -> list[Interval]:
 
 def floor_order(frame: Frame, slow: Row, fast: Row) -> list[Interval]:
     """How much lower the floor is at the larger rate."""
-    return steps(floors(frame, fast, slow))
+    return steps(law.floors(frame, fast, slow))
 
 
 def sensitivities(frame: Frame, *rows: Row) -> list[Interval]:
     """Steps of alpha from one curve to the next."""
-    return steps(law_fit(reached(frame, row)).sensitivity_interval() for row in rows)
+    return steps(law.law_fit(law.reached(frame, row)).sensitivity_interval() for row in rows)
 
 
 def onset(fit: InverseLawFit) -> Interval:
@@ -198,23 +161,23 @@ def onset(fit: InverseLawFit) -> Interval:
 
 def onsets(frame: Frame, *rows: Row) -> list[Interval]:
     """Steps of the onset from one curve to the next."""
-    return steps(onset(law_fit(reached(frame, row))) for row in rows)
+    return steps(onset(law.law_fit(law.reached(frame, row))) for row in rows)
 
 
 MEDIUM = BY_NAME["mnist_medium-lr0p05"]
 HARDER = [BY_NAME[f"{data}_medium-lr0p05"] for data in ("mnist", "cifar10", "cifar100")]
-counted(FIG1B, "adam-negative-ninf", [BY_NAME["cifar10_medium-adam"]], floors)
-counted(FIG1B, "misfit-validation", [MEDIUM], validation_misfit)
-counted(FIG1B, "alpha-grows", HARDER, sensitivities)
-counted(FIG1B, "floor-onset", HARDER, onsets)
+law.counted(FIG1B, "adam-negative-ninf", [BY_NAME["cifar10_medium-adam"]], law.floors)
+law.counted(FIG1B, "misfit-validation", [MEDIUM], validation_misfit)
+law.counted(FIG1B, "alpha-grows", HARDER, sensitivities)
+law.counted(FIG1B, "floor-onset", HARDER, onsets)
 for model, *rates in (
     ("mnist_medium", "lr0p01", "lr0p05"),
     ("cifar10_medium", "lr0p01", "lr0p05"),
     ("cifar100_large", "lr0p025", "lr0p05"),
 ):
-    counted(FIG1B, f"lr-order-{model}", [BY_NAME[f"{model}-{rate}"] for rate in rates], floor_order)
-for threshold, batch in product(map(MEDIUM.threshold, PAPER_HALVINGS), SWINGING[MEDIUM.name]):
-    counted(FIG1B, f"excess-{threshold:g}-{batch}", [MEDIUM], partial(excess, threshold, batch))
+    law.counted(FIG1B, f"lr-order-{model}", [BY_NAME[f"{model}-{rate}"] for rate in rates], floor_order)
+for threshold, batch in product(map(MEDIUM.threshold, settings.PAPER_HALVINGS), settings.SWINGING[MEDIUM.name]):
+    law.counted(FIG1B, f"excess-{threshold:g}-{batch}", [MEDIUM], partial(misfits.excess, threshold, batch))
 
 
 # ---------------------------------------------------------------- drawing
@@ -224,8 +187,8 @@ for threshold, batch in product(map(MEDIUM.threshold, PAPER_HALVINGS), SWINGING[
 def table(frame: Frame) -> pd.DataFrame:
     """A row per curve, threshold (nats), batch size (examples) and seed: ``updates``, NaN beyond ``limit``."""
     parts = []
-    for row in stored_rows(frame, (*ROWS, *VARIANTS)):
-        rows = updates_table(families(frame, row))
+    for row in law.stored_rows(frame, (*settings.ROWS, *settings.VARIANTS)):
+        rows = drawing.updates_table(law.families(frame, row))
         rows.insert(0, "curve", row.name)
         parts.append(rows)
     return pd.concat(parts, ignore_index=True)
@@ -234,7 +197,7 @@ def table(frame: Frame) -> pd.DataFrame:
 @FIG1A.drawing
 def draw_curves(frame: Frame, figure: Figure) -> None:
     """One panel per curve that has runs: points of every threshold, fitted law, 95% interval of the median."""
-    panels = [(row, families(frame, row)) for row in stored_rows(frame, (*ROWS, *VARIANTS))]
+    panels = [(row, law.families(frame, row)) for row in law.stored_rows(frame, (*settings.ROWS, *settings.VARIANTS))]
     if not panels:
         raise Missing(f"no curve of Fig. 1 is complete at {frame.profile}")
     columns, cells = 2, len(panels) + 1  # read at the width of a page; the last cell for the legend
@@ -243,13 +206,13 @@ def draw_curves(frame: Frame, figure: Figure) -> None:
     for place, (row, thresholds) in enumerate(panels, 1):
         axes = figure.add_subplot(lines, columns, place)
         for order, (threshold, updates) in enumerate(thresholds.items()):
-            draw_law(axes, updates, f"{threshold:.2g}", order)
-        finish_law(axes, list(thresholds.values()))
+            drawing.draw_law(axes, updates, f"{threshold:.2g}", order)
+        drawing.finish_law(axes, list(thresholds.values()))
         axes.set_title(_title(row, thresholds))
         axes.set_xlabel("mini-batch size M (examples)")
         if place % columns == 1:
             axes.set_ylabel("updates to the threshold, $N$")
-    marks = key([updates for _, thresholds in panels for updates in thresholds.values()])
+    marks = drawing.key([updates for _, thresholds in panels for updates in thresholds.values()])
     corner = figure.add_subplot(lines, columns, cells)
     corner.set_axis_off()
     corner.legend(handles=marks, loc="center left", title="beside a curve: its training loss", alignment="left")
@@ -259,9 +222,9 @@ def _title(row: Row, thresholds: Mapping[float, Sequence[Updates]]) -> str:
     """The curve, and below it its exponent beside the printed one where several seeds determine it."""
     if row.seeds == 1:
         return f"{row.title}\none seed"
-    if row in ROWS:
+    if row in settings.ROWS:
         with contextlib.suppress(Missing):
-            return f"{row.title}\n{told(exponent(thresholds.values()))}"
+            return f"{row.title}\n{drawing.told(law.exponent(thresholds.values()))}"
     return row.title
 
 
@@ -275,22 +238,24 @@ def table_of_laws(frame: Frame) -> pd.DataFrame:
     """
     rows: list[dict[str, Any]] = []
     every: list[list[list[Updates]]] = []
-    for row in stored_rows(frame):
-        runs, found = curve(frame, row), families(frame, row)
+    for row in law.stored_rows(frame):
+        runs, found = law.curve(frame, row), law.families(frame, row)
         if len({run.seed for run in runs}) < 2:
             continue
         every.append(list(found.values()))
         for threshold in row.thresholds(frame.profile):
             with contextlib.suppress(Missing, FitError):
-                rows += residuals(row.title, threshold, crossings(runs, threshold))
-        rows.append({"curve": row.title, "quantity": "preference", "value": preference(reached(frame, row))})
-        rows.append(exponent_row(row.title, every[-1:]))
+                rows += drawing.residuals(row.title, threshold, law.crossings(runs, threshold))
+        rows.append(
+            {"curve": row.title, "quantity": "preference", "value": misfits.preference(law.reached(frame, row))}
+        )
+        rows.append(drawing.exponent_row(row.title, every[-1:]))
     if not rows:
         raise Missing(f"no curve of Fig. 1 is complete at {frame.profile}")
-    rows.append(exponent_row(TOGETHER, every))
+    rows.append(drawing.exponent_row(drawing.TOGETHER, every))
     return pd.DataFrame(rows)
 
 
 @FIG1B.drawing
 def draw_all_laws(frame: Frame, figure: Figure) -> None:
-    draw_laws(table_of_laws(frame), figure)
+    drawing.draw_laws(table_of_laws(frame), figure)

@@ -17,8 +17,7 @@ from paper_figures.inverse_law.law import LEAST_POINTS, Search, crossings, expon
 from paper_figures.inverse_law.misfits import largest_misfit
 from suite.claims.intervals import Interval
 from suite.lazy import Figure, pd
-from suite.papers.artifact import Groups, Missing
-from suite.papers.panel import Frame, Panel
+from suite.papers.artifact import Artifact, Frame, Groups, Missing
 from suite.spec import RunSpec
 
 if TYPE_CHECKING:
@@ -167,9 +166,9 @@ def draw(frame: Frame, figure: Figure) -> None:
     figure.legend(handles=marks, ncols=3, loc="outside upper left", fontsize="small")
 
 
-def panel(letter: str, rate: float) -> Panel:
+def panel(letter: str, rate: float) -> Artifact:
     """The panel of one learning rate. The law on captions, a stand-in, is drawn alone."""
-    made = Panel(
+    made = Artifact(
         f"inverse_law/fig2{letter}",
         f"Updates against words per batch, translation at learning rate {rate:g}",
         panel_runs(rate),

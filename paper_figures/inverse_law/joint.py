@@ -16,8 +16,7 @@ from typing import Any
 from paper_figures.inverse_law.law import crossings, searches
 from paper_figures.inverse_law.settings import BY_NAME, Row, curve_specs, sweep_spec
 from suite.batch_size.joint_choice import Counts, JointLaw, fit_joint_law
-from suite.papers.artifact import Groups, Missing
-from suite.papers.panel import Frame
+from suite.papers.artifact import Frame, Groups, Missing
 
 PREDICTIONS = Path(__file__).parents[1] / "published" / "predictions" / "inverse_law.toml"
 

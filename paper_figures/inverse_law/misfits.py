@@ -42,8 +42,7 @@ from paper_figures.inverse_law.settings import BY_NAME, ONCE, Row
 from suite.batch_size.law import FitError, InverseLawFit, Updates, fit_inverse_law
 from suite.claims.intervals import LEVEL, Interval, jackknife_variance, log_interval, quantile
 from suite.lazy import np, scipy
-from suite.papers.artifact import Missing
-from suite.papers.panel import Frame, Quantity
+from suite.papers.artifact import Frame, Missing, Quantity
 
 # Curves whose scatter between seeds is lent to those of one seed: the LeNet's on CIFAR.
 LENDING = (BY_NAME["cifar10_small-lr0p05"], BY_NAME["cifar100_small-lr0p05"])

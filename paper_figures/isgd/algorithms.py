@@ -15,8 +15,7 @@ from paper_figures.isgd import settings
 from paper_figures.isgd.pairs import settings_of
 from suite.claims.intervals import Interval
 from suite.lazy import Axes, Figure, np, pd
-from suite.papers.artifact import Groups, Missing
-from suite.papers.panel import Frame, Panel
+from suite.papers.artifact import Artifact, Frame, Groups, Missing
 
 
 def alg2_runs(profile: str) -> Groups:
@@ -24,7 +23,7 @@ def alg2_runs(profile: str) -> Groups:
     return {**settings.traces(), **settings.endless(), **settings.subproblem()}
 
 
-ALG1 = Panel(
+ALG1 = Artifact(
     "isgd/alg1",
     "ISGD outer loop: SGD step, loss queue, control limit, conditional acceleration",
     lambda profile: {"margin 3": settings.traces()["margin 3"]},
@@ -32,7 +31,7 @@ ALG1 = Panel(
     "losses above the limit are followed by steps of Algorithm 2.",
     size=(7.2, 5.6),
 )
-ALG2 = Panel(
+ALG2 = Artifact(
     "isgd/alg2",
     "Conservative subproblem: bounded number of steps on an undertrained batch",
     alg2_runs,

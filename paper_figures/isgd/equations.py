@@ -10,8 +10,7 @@ from paper_figures.isgd.fig8 import NAMES
 from paper_figures.isgd.settings import DIGITS, MNIST, NETWORKS, train
 from suite.claims.intervals import Interval, log_slope, mean_interval, paired_difference
 from suite.lazy import Figure, np, pd
-from suite.papers.artifact import Groups
-from suite.papers.panel import Frame, Panel
+from suite.papers.artifact import Artifact, Frame, Groups
 from suite.spec import RunSpec
 
 VARIANCE = RunSpec("isgd/variance", {**DIGITS, "batches": (4, 8, 16, 32, 64, 128), "draws": 300, "warm": 60})
@@ -37,20 +36,20 @@ def eq15_runs(profile: str) -> Groups:
     return groups
 
 
-EQ15 = Panel(
+EQ15 = Artifact(
     "isgd/eq15",
     "Expected one-step change of squared distance to the optimum",
     eq15_runs,
     alt="Variance of the batch gradient against batch size on log axes, on a line of slope -1.",
 )
-EQ19 = Panel(
+EQ19 = Artifact(
     "isgd/eq19",
     "Time of one update against batch size",
     settings.update_times,
     alt="Time of one update of several processes against batch size, with a fitted line, for two networks.",
     size=(7.4, 3.4),
 )
-EQ21 = Panel(
+EQ21 = Artifact(
     "isgd/eq21",
     "Loss bound after T updates at batch size nb",
     lambda profile: {"bound": (BOUND,)},

@@ -15,9 +15,8 @@ from paper_figures.isgd.pairs import settings_of
 from paper_figures.isgd.settings import CIFAR, DIGITS, train
 from suite.claims.intervals import Interval
 from suite.lazy import Axes, Figure, np, pd, sns
-from suite.papers.artifact import Groups, Missing
+from suite.papers.artifact import Artifact, Frame, Groups, Missing
 from suite.papers.catalogue import printed_value
-from suite.papers.panel import Frame, Panel
 from suite.report.style import PRINTED
 from suite.spec import RunSpec
 
@@ -46,14 +45,14 @@ def single_class_runs(profile: str) -> Groups:
     return {**iid_runs(profile), "single": cycle(profile, "single-class")}
 
 
-IID = Panel(
+IID = Artifact(
     "isgd/fig1a",
     "Loss traces of ten i.i.d. CIFAR-10 batches trained in a fixed cycle",
     iid_runs,
     alt="Ten loss curves on a log axis, one per batch, falling together; printed values as open markers.",
     size=(8.0, 4.0),
 )
-SINGLE = Panel(
+SINGLE = Artifact(
     "isgd/fig1b",
     "Loss traces of ten single-class CIFAR-10 batches trained in a fixed cycle",
     single_class_runs,

@@ -13,8 +13,7 @@ from paper_figures.isgd import settings
 from paper_figures.isgd.pairs import settings_of
 from suite.data.catalogue import DATASETS
 from suite.lazy import Figure, np, pd, sns
-from suite.papers.artifact import Groups
-from suite.papers.panel import Frame, Panel
+from suite.papers.artifact import Artifact, Frame, Groups
 
 NETWORKS = {"caffe_cifar_quick": "Caffe-Quick on CIFAR-10", "digits_lenet": "LeNet on scikit-learn's digits"}
 
@@ -25,7 +24,7 @@ def runs(profile: str) -> Groups:
     return {"isgd": pairs["isgd"]}
 
 
-PANEL = Panel(
+PANEL = Artifact(
     "isgd/fig2",
     "Control chart over training: batch losses, running mean and limit (stand-in for AlexNet)",
     runs,

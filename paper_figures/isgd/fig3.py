@@ -19,15 +19,15 @@ import math
 from typing import Any
 
 from suite.lazy import Axes, Figure, scipy
+from suite.papers.artifact import Artifact, Frame
 from suite.papers.catalogue import printed_value
-from suite.papers.panel import Frame, Panel
 
 SYSTEMS = ((2000.0, 0.3), (1000.0, 0.3))  # (C1 images/s, C2 s), section 3.4.2 and the legend of Fig. 3
 AXIS = (1, 3000)  # batch sizes of Fig. 3
 LOSSES = tuple(10 ** (exponent / 8) for exponent in range(-96, 65))  # psi from 1e-12 to 1e8
 DRAWN_LOSS = 5.5e-4  # not stated; here both optima lie in the range that Fig. 3 shows
 
-PANEL = Panel(
+PANEL = Artifact(
     "isgd/fig3",
     "Predicted training time against batch size for two system configurations",
     alt="Left: time by Eq. 22 against batch size, U-shaped for both systems; the faster system's optimum lies at the "

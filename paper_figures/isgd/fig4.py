@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from paper_figures.isgd.settings import SMALL
 from suite.lazy import Axes, Figure
-from suite.papers.panel import Frame, Panel
+from suite.papers.artifact import Artifact, Frame
 
 DEVICES = 4  # in the diagram
 LEVELS = {"batch": 5.2, "part": 4.2, "device": 3.2}
 
-PANEL = Panel(
+PANEL = Artifact(
     "isgd/fig4",
     "Diagram of the data-parallel scheme used by Caffe",
     alt="A batch is cut into four parts; four GPUs compute on one each; two steps of a tree sum losses and gradients "

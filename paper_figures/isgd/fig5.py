@@ -18,9 +18,8 @@ from paper_figures.isgd import settings
 from paper_figures.isgd.pairs import PAIR, column, data_of, error_leads, log_speed, tests, until
 from suite.claims.intervals import TIE, Interval, at_least, mean_interval
 from suite.lazy import Axes, Figure, np, pd, sns
-from suite.papers.artifact import Groups, Missing
+from suite.papers.artifact import ALL, FIRST, Artifact, Frame, Groups, Missing, Quantity
 from suite.papers.catalogue import printed_value
-from suite.papers.panel import ALL, FIRST, Frame, Panel, Quantity
 
 ACCURACIES = {"mnist": (0.97, 0.995), "cifar10": (0.72, 0.78)}  # of the axes of Figs. 5a and 5b
 VISIBLE = 0.05  # points; a smaller difference of accuracy is a tie: Fig. 5a's axis, 97 to 99.5%, cannot show it
@@ -34,8 +33,8 @@ def imagenet_runs(profile: str) -> Groups:
     return {"sgd": (settings.imagenet(1000, 60, stop=0),), "isgd": (settings.imagenet(1000, 60),)}
 
 
-def panel(letter: str, title: str, runs: Callable[[str], Groups], alt: str) -> Panel:
-    return Panel(f"isgd/fig5{letter}", f"{title}, SGD and ISGD", runs, alt=alt)
+def panel(letter: str, title: str, runs: Callable[[str], Groups], alt: str) -> Artifact:
+    return Artifact(f"isgd/fig5{letter}", f"{title}, SGD and ISGD", runs, alt=alt)
 
 
 MNIST_ACCURACY = panel("a", "MNIST test accuracy", settings.mnist_pairs,

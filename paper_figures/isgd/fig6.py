@@ -17,8 +17,7 @@ from paper_figures.isgd.settings import CIFAR, MNIST
 from suite.claims.intervals import Interval, at_least, mean_interval
 from suite.data.catalogue import DATASETS
 from suite.lazy import Figure, np, pd, sns
-from suite.papers.artifact import Groups, Missing
-from suite.papers.panel import Frame, Panel
+from suite.papers.artifact import Artifact, Frame, Groups, Missing
 from suite.spec import RunSpec
 
 # Eq. 19's C2 in images of compute, from the shares of an iteration at batch 500 that Fig. 8 prints
@@ -87,8 +86,8 @@ def runs(case: Case, profile: str) -> Groups:
     return {**trainings(case, profile), "parts": (RunSpec("isgd/parts", cut),)}
 
 
-def panel(letter: str, case: Case, title: str, alt: str) -> Panel:
-    return Panel(f"isgd/fig6{letter}", title, partial(runs, case), alt=alt, size=(8.0, 4.0))
+def panel(letter: str, case: Case, title: str, alt: str) -> Artifact:
+    return Artifact(f"isgd/fig6{letter}", title, partial(runs, case), alt=alt, size=(8.0, 4.0))
 
 
 FIG6A = panel("a", A, "MNIST accuracy against time for four GPU and batch configurations",

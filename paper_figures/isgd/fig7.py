@@ -15,10 +15,9 @@ from typing import Any
 from paper_figures.isgd import settings
 from paper_figures.isgd.settings import NETWORKS
 from suite.lazy import Figure, np, pd, sns
-from suite.papers.artifact import Groups, Missing
+from suite.papers.artifact import Artifact, Frame, Groups, Missing
 from suite.papers.catalogue import printed_value
 from suite.papers.grades import machine_of
-from suite.papers.panel import Frame, Panel
 from suite.report.style import INK, PALETTE
 
 FULL = 1.05  # saturated: at most this multiple of the least time per image
@@ -26,7 +25,7 @@ CARD = "TITAN X"  # the paper's
 NAMES = {"mnist": "LeNet", "cifar": "Caffe-Quick", "imagenet": "AlexNet"}
 
 
-def panel(letter: str, kind: str, title: str) -> Panel:
+def panel(letter: str, kind: str, title: str) -> Artifact:
     """The panel of a network; the first has the times of all three, whose order it tells."""
 
     def runs(profile: str) -> Groups:
@@ -34,7 +33,7 @@ def panel(letter: str, kind: str, title: str) -> Panel:
         return found if letter == "a" else {name: specs for name, specs in found.items() if name == kind}
 
     alt = "Time per image against batch size; lines across where the paper has one and two cards saturated."
-    return Panel(
+    return Artifact(
         f"isgd/fig7{letter}", f"Normalised latency against batch size, {title}", runs, alt=alt, size=(8.5, 4)
     )
 

@@ -15,9 +15,8 @@ from paper_figures.isgd.fig7 import medians
 from paper_figures.isgd.settings import NETWORKS
 from suite.claims.intervals import Interval, least, mean_interval
 from suite.lazy import Figure, np, pd, sns
-from suite.papers.artifact import Groups, Missing
+from suite.papers.artifact import Artifact, Frame, Groups, Missing
 from suite.papers.catalogue import printed_value
-from suite.papers.panel import Frame, Panel
 
 NAMES = {"imagenet": "AlexNet", "cifar": "Caffe-Quick", "mnist": "LeNet"}  # in the order of the paper's legend
 LINK = {"latency": 2e-5, "bandwidth": 6e9}  # PCIe 3.0 between two cards of 2016: about 6 GB/s per direction
@@ -33,7 +32,7 @@ def runs(profile: str) -> Groups:
     return {**settings.latencies(profile), **settings.occupancies(profile)}
 
 
-PANEL = Panel(
+PANEL = Artifact(
     "isgd/fig8",
     "Share of iteration time spent on synchronisation against batch size on four devices",
     runs,

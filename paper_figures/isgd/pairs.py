@@ -6,8 +6,7 @@ from typing import Any
 
 from suite.claims.intervals import at_least
 from suite.lazy import np, pd
-from suite.papers.artifact import Missing
-from suite.papers.panel import Frame
+from suite.papers.artifact import Frame, Missing
 
 PAIR = ("sgd", "isgd")
 # accuracies marked on the axes of Figs. 5a and 5b, and what serves for other data

@@ -18,8 +18,7 @@ from paper_figures.isgd.settings import DIGITS, MNIST, train
 from suite.claims.intervals import mean_interval, percent_saved
 from suite.data.catalogue import DATASETS
 from suite.lazy import Axes, Figure, np, pd, sns
-from suite.papers.artifact import Groups
-from suite.papers.panel import Frame, Panel
+from suite.papers.artifact import Artifact, Frame, Groups
 from suite.report import style
 
 
@@ -91,7 +90,7 @@ def epoch(data: str, batch: int) -> int:
     return -(-DATASETS[data].sizes["train"] // batch)
 
 
-PANEL = Panel(
+PANEL = Artifact(
     "isgd/zeta",
     "Our own figure, not the paper's: does ISGD help on MNIST, and for which zeta",
     runs,

@@ -8,16 +8,16 @@ from __future__ import annotations
 import math
 
 from suite.claims.intervals import Interval, mean_interval
-from suite.papers.panel import Frame, Panel
+from suite.papers.artifact import Artifact, Frame
 from suite.spec import RunSpec
 
 WORKERS = RunSpec("matex_agd/workers")
-LAYER_WISE = Panel(
+LAYER_WISE = Artifact(
     "matex_agd/alg-layerwise",
     "Layer-wise averaging on copies, overlapped with backward",
     lambda profile: {"workers": (WORKERS,)},
 )
-ARTIFACTS = (LAYER_WISE, Panel("matex_agd/alg-agd", "Gradients applied one, two or three iterations late"))
+ARTIFACTS = (LAYER_WISE, Artifact("matex_agd/alg-agd", "Gradients applied one, two or three iterations late"))
 
 for name, key in (("bias-first", "weights over bias"), ("fixed-cost", "many small over one large")):
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from paper_figures.matex_agd.exchanges import DELAYED, METHODS, WORKLOADS, draw_link, link_runs, link_table
 from suite.lazy import Figure
+from suite.papers.artifact import Artifact, Frame
 from suite.papers.catalogue import printed_value
-from suite.papers.panel import Frame, Panel
 from suite.report.style import INK
 
-EFFICIENCY = Panel(
+EFFICIENCY = Artifact(
     "matex_agd/eq-efficiency",
     "Speed-up and parallel efficiency",
     link_runs,
@@ -20,7 +20,7 @@ EFFICIENCY = Panel(
     "model's prediction, for a sleeping and a computing network",
     size=(7.2, 7.6),
 )
-ARTIFACTS = (Panel("matex_agd/eq1", "Update of weights and biases"), EFFICIENCY)
+ARTIFACTS = (Artifact("matex_agd/eq1", "Update of weights and biases"), EFFICIENCY)
 
 EFFICIENCY.table(lambda frame: link_table(frame, *WORKLOADS))
 

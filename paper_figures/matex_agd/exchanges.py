@@ -26,8 +26,7 @@ from suite.communication.link import PAYLOAD
 from suite.cost_models.machines import DGX1, SANDY_BRIDGE, LayerCost, Machine, Setting, exchange, network
 from suite.cost_models.overlap import AllReduce, LayerTimes, NetworkTimes, delayed, rates
 from suite.lazy import Axes, np, pd, sns
-from suite.papers.artifact import Groups
-from suite.papers.panel import Frame
+from suite.papers.artifact import Frame, Groups
 from suite.report.style import INK, PALETTE
 from suite.spec import RunSpec
 

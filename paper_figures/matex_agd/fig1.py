@@ -14,29 +14,15 @@ from collections.abc import Callable
 from functools import partial
 
 from paper_figures.matex_agd import exchanges
-from paper_figures.matex_agd.exchanges import (
-    ALEXNET,
-    APPROACHES,
-    CASES,
-    GOOGLENET,
-    LAYERS,
-    draw_bars,
-    draw_link,
-    host_runs,
-    hosts_table,
-    link_runs,
-    link_table,
-    relative,
-)
+from paper_figures.matex_agd.exchanges import CASES
 from paper_figures.matex_agd.settings import COMPUTE, EFFECTIVE_BATCH, whole_training
 from paper_figures.matex_agd.table1 import accuracies
 from suite.claims.intervals import Interval, at_least, log_interval, mean_interval
 from suite.lazy import Figure, pd
-from suite.papers.artifact import Groups, Missing
+from suite.papers.artifact import Artifact, Frame, Groups, Missing, Quantity
 from suite.papers.catalogue import printed_value
-from suite.papers.panel import Frame, Panel, Quantity
 
-NAMES = {ALEXNET: "AlexNet", GOOGLENET: "GoogLeNet"}
+NAMES = {exchanges.ALEXNET: "AlexNet", exchanges.GOOGLENET: "GoogLeNet"}
 TRAINED = ("serial", "agd1", "agd2", "agd3")
 WHOLE = {  # data of whole trainings, their checkpoints, and the accuracy that counts as converged, by profile
     "paper": ("ImageNet", 45, 0.53),  # "about 54%", less a point
@@ -51,20 +37,20 @@ def runs(letter: str, profile: str) -> Groups:
     seconds of computing, which take some minutes of one core and are no part of ``smoke``.
     """
     more = {
-        "a": link_runs,
+        "a": exchanges.link_runs,
         "b": whole_training,
         "c": lambda profile: {},
         "d": lambda profile: {} if profile == "smoke" else {"compute": (COMPUTE,)},
     }
-    hosts = host_runs("abcd" if letter == "b" else letter, profile)
-    return {"layers": (LAYERS,), **hosts, **more[letter](profile)}
+    hosts = exchanges.host_runs("abcd" if letter == "b" else letter, profile)
+    return {"layers": (exchanges.LAYERS,), **hosts, **more[letter](profile)}
 
 
-def panel(letter: str) -> Panel:
+def panel(letter: str) -> Artifact:
     name, machine = CASES[letter]
     what = f"{NAMES[name]} on the {machine.name}"
     beside = ". Beside them LeNet's, measured over a link of three speeds" if letter == "a" else ""
-    return Panel(
+    return Artifact(
         f"matex_agd/fig1{letter}",
         f"{what}: throughput against no communication",
         partial(runs, letter),
@@ -116,7 +102,7 @@ C.quantities["strong-scaling-limit"] = Quantity(
 def compute_ratio(frame: Frame) -> Interval:
     """Seconds per image of GoogLeNet over those of AlexNet, each with its effective batch on one device."""
     seconds = frame.table("compute", "compute").pivot(index="repeat", columns="network", values="seconds")
-    return log_interval((seconds[GOOGLENET] / seconds[ALEXNET]).tolist())
+    return log_interval((seconds[exchanges.GOOGLENET] / seconds[exchanges.ALEXNET]).tolist())
 
 
 def whole(frame: Frame, row: str) -> pd.DataFrame:
@@ -184,17 +170,17 @@ def table(letter: str, frame: Frame) -> pd.DataFrame:
     measured.
     """
     rows = []
-    for devices, settings in relative(frame, letter).items():
-        for approach in APPROACHES:
+    for devices, settings in exchanges.relative(frame, letter).items():
+        for approach in exchanges.APPROACHES:
             rates = [seen[approach] for seen in settings]
             ends = {"rate": rates[0], "low": min(rates), "high": max(rates)}
             rows.append({"approach": approach, "devices": devices, "source": "cost model", **ends})
     tables = [pd.DataFrame(rows)]
     with contextlib.suppress(Missing):
-        tables.append(hosts_table(frame, letter))
+        tables.append(exchanges.hosts_table(frame, letter))
     with contextlib.suppress(Missing):
         if letter == "a":
-            tables.append(link_table(frame, "computing").drop(columns="workload").assign(devices=2))
+            tables.append(exchanges.link_table(frame, "computing").drop(columns="workload").assign(devices=2))
     return pd.concat(tables, ignore_index=True)
 
 
@@ -204,14 +190,14 @@ def draw(letter: str, frame: Frame, figure: Figure) -> None:
     modelled, on_hosts, over_link = (rows[rows["source"] == source] for source in ("cost model", "hosts", "link"))
     left, *right = figure.subplots(1, 2, width_ratios=(1.25, 1)) if len(over_link) else [figure.subplots()]
     if len(on_hosts):
-        draw_bars(on_hosts, left, modelled[modelled["devices"] > 1])
+        exchanges.draw_bars(on_hosts, left, modelled[modelled["devices"] > 1])
         what = "modelled compute, real exchange"
     else:
-        draw_bars(modelled, left)
+        exchanges.draw_bars(modelled, left)
         what = "cost model"
     left.set_title(f"{what}: {NAMES[name]}, {machine.name}, batch {EFFECTIVE_BATCH[name]}", pad=20)
     for axes in right:
-        draw_link(over_link, APPROACHES[1:], axes)
+        exchanges.draw_link(over_link, exchanges.APPROACHES[1:], axes)
         axes.set_title("measured stand-in: LeNet, two workers over a link", pad=20)
 
 

@@ -17,9 +17,8 @@ from paper_figures.matex_agd import settings
 from paper_figures.matex_agd.settings import CHECKPOINTS
 from suite.claims.intervals import LEVEL, Interval, least, mean_interval, quantile
 from suite.lazy import Axes, Figure, np, pd, sns
-from suite.papers.artifact import Groups
+from suite.papers.artifact import Artifact, Frame, Groups, Quantity
 from suite.papers.catalogue import printed_value
-from suite.papers.panel import Frame, Panel, Quantity
 from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE
 
 ROWS = ("serial", "sgd", "agd1", "agd2")  # best first
@@ -31,7 +30,7 @@ def runs(profile: str) -> Groups:
     return {**settings.table1(profile), "gap": (settings.GAP,)}
 
 
-PANEL = Panel(
+PANEL = Artifact(
     "matex_agd/table1",
     "AlexNet accuracy after every 1000 batches on the DGX-1",
     runs,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from paper_figures.rudra.plans import SLOW, SPLITS, protocol_groups
 from suite.lazy import Figure, pd
-from suite.papers.panel import Frame, Panel
+from suite.papers.artifact import Artifact, Frame
 from suite.report.style import GRID
 
-PANEL = Panel(
+PANEL = Artifact(
     "rudra/alg-softsync",
     "Staleness of gradients under each protocol",
     lambda profile: protocol_groups(),

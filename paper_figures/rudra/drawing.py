@@ -11,8 +11,7 @@ from paper_figures.rudra.settings import BATCHES, EPOCHS, LEARNERS, Configuratio
 from paper_figures.rudra.times import FITTED, HELD_OUT, LEFT_OUT, left_out, predicted
 from suite.claims.intervals import Interval
 from suite.lazy import Axes, Figure, pd
-from suite.papers.artifact import Missing
-from suite.papers.panel import Frame
+from suite.papers.artifact import Frame, Missing
 from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE, plain_numbers
 
 

@@ -22,8 +22,7 @@ from paper_figures.rudra.plans import BASELINE, TABLE2, label, printed_error
 from paper_figures.rudra.settings import EPOCHS, Configuration, at_profile
 from suite.claims.intervals import Interval
 from suite.lazy import scipy
-from suite.papers.artifact import Groups, Missing
-from suite.papers.panel import FIRST, Frame, Quantity
+from suite.papers.artifact import FIRST, Frame, Groups, Missing, Quantity
 
 NAMED: tuple[Configuration, ...] = (BASELINE, (30, 4, 30), (10, 128, 10))
 """The configurations whose own seeds give the spread, named before their second seeds were run."""

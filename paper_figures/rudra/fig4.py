@@ -8,9 +8,8 @@ from __future__ import annotations
 from paper_figures.rudra.plans import JITTERS, SPLITS, clock, messages
 from suite.claims.intervals import Interval, wilson
 from suite.lazy import Axes, Figure, pd, sns
-from suite.papers.artifact import Groups
+from suite.papers.artifact import Artifact, Frame, Groups
 from suite.papers.catalogue import printed_value
-from suite.papers.panel import Frame, Panel
 from suite.report.style import GRID, PALETTE
 
 PRINTED_MEANS = {"1-softsync": 1, "2-softsync": 2, "30-softsync": 30}  # 5.1, Fig. 4
@@ -21,13 +20,13 @@ def runs_b(profile: str) -> Groups:
     return groups | {f"jitter {jitter}": tuple(clock(n, jitter=jitter) for n in SPLITS) for jitter in JITTERS}
 
 
-FIG4A = Panel(
+FIG4A = Artifact(
     "rudra/fig4a",
     "Average staleness under 1-softsync and 2-softsync",
     lambda profile: {"1-softsync": (messages(1, 128),), "2-softsync": (messages(2, 128),)},
     alt="Average staleness against weight updates: 1-softsync stays near 1, 2-softsync near 2.",
 )
-FIG4B = Panel(
+FIG4B = Artifact(
     "rudra/fig4b",
     "Average staleness under lambda-softsync, its distribution, and when the bound 2n breaks",
     runs_b,

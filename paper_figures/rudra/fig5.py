@@ -8,8 +8,7 @@ from paper_figures.rudra.settings import EPOCHS
 from suite.claims.intervals import Interval
 from suite.data.catalogue import DATASETS
 from suite.lazy import Figure, pd, sns
-from suite.papers.artifact import Groups, Missing
-from suite.papers.panel import FIRST, Frame, Panel
+from suite.papers.artifact import FIRST, Artifact, Frame, Groups, Missing
 from suite.report.style import GRID, PALETTE
 
 SHORT = ", shortened"
@@ -22,7 +21,7 @@ def beside(profile: str) -> Groups:
     return {**errors.own_seeds(profile), **{f"{name}{SHORT}": specs for name, specs in short.items()}}
 
 
-PANEL = Panel(
+PANEL = Artifact(
     "rudra/fig5",
     "Test error with and without dividing the rate by staleness",
     modulation_groups,

@@ -10,15 +10,14 @@ from paper_figures.rudra.plans import throughput, training_groups
 from paper_figures.rudra.settings import LEARNERS, grid
 from suite.claims.intervals import Interval, log_interval, mean_interval
 from suite.lazy import Figure, pd
-from suite.papers.artifact import Groups
-from suite.papers.panel import Frame, Panel
+from suite.papers.artifact import Artifact, Frame, Groups
 
 
 def runs(profile: str) -> Groups:
     return {**times.cifar(), **training_groups(profile, grid("hardsync")), "throughput": (throughput(),)}
 
 
-PANEL = Panel(
+PANEL = Artifact(
     "rudra/fig6",
     "Error against time under hardsync",
     runs,

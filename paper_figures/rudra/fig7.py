@@ -9,8 +9,7 @@ from paper_figures.rudra.drawing import draw_tradeoff, tradeoff
 from paper_figures.rudra.plans import clock, identities, messages, training_groups
 from paper_figures.rudra.settings import LEARNERS, MANY, grid
 from suite.lazy import Figure, pd
-from suite.papers.artifact import Groups
-from suite.papers.panel import Frame, Panel
+from suite.papers.artifact import Artifact, Frame, Groups
 
 SHOWN = "Left: test error against training time, printed and ours; right: predicted time against learners."
 
@@ -35,7 +34,7 @@ def runs_b(profile: str) -> Groups:
     }
 
 
-FIG7A = Panel(
+FIG7A = Artifact(
     "rudra/fig7a",
     "Error against time under lambda-softsync",
     runs_a,
@@ -43,7 +42,7 @@ FIG7A = Panel(
     size=(9.5, 5.0),
     beside=errors.own_seeds,
 )
-FIG7B = Panel(
+FIG7B = Artifact(
     "rudra/fig7b", "Error against time under 1-softsync", runs_b, alt=SHOWN, size=(9.5, 5.0), beside=errors.own_seeds
 )
 ARTIFACTS = (FIG7A, FIG7B)

@@ -11,8 +11,7 @@ from paper_figures.rudra.plans import BASELINE, CALIBRATED, PRINTED, printed_sec
 from paper_figures.rudra.settings import LEARNERS, MANY, PROTOCOLS, splitting
 from paper_figures.rudra.times import FITTED, HELD_OUT
 from suite.lazy import Figure, pd
-from suite.papers.artifact import Groups
-from suite.papers.panel import Frame, Panel
+from suite.papers.artifact import Artifact, Frame, Groups
 from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE
 
 
@@ -20,13 +19,13 @@ def runs(profile: str) -> Groups:
     return {**times.cifar(), **training_groups(profile, [(0, 128, 30), (30, 128, 30)])}
 
 
-FIG8A = Panel(
+FIG8A = Artifact(
     "rudra/fig8a",
     "Speed-up against learners at mu = 128",
     runs,
     alt="Predicted speed-ups of three protocols at mu = 128; hardsync is lowest.",
 )
-FIG8B = Panel(
+FIG8B = Artifact(
     "rudra/fig8b",
     "Speed-up against learners at mu = 4",
     runs,

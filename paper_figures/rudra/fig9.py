@@ -11,13 +11,13 @@ from paper_figures.rudra import times
 from paper_figures.rudra.plans import CALIBRATED4, TABLE4
 from paper_figures.rudra.times import FITTED, HELD_OUT
 from suite.lazy import Figure, pd
+from suite.papers.artifact import Artifact, Frame
 from suite.papers.catalogue import printed_value
-from suite.papers.panel import Frame, Panel
 from suite.report.style import GRID, INK, PALETTE
 
 EPOCHS = 30
 
-PANEL = Panel(
+PANEL = Artifact(
     "rudra/fig9",
     "ImageNet error against time",
     lambda profile: times.imagenet(),

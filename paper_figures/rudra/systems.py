@@ -10,21 +10,21 @@ from paper_figures.rudra.plans import messages, tree_groups
 from paper_figures.rudra.settings import INTERCONNECT, cifar_server
 from suite.claims.intervals import Interval
 from suite.lazy import Axes, Figure
-from suite.papers.panel import Frame, Panel
+from suite.papers.artifact import Artifact, Frame
 
-FIG1 = Panel(
+FIG1 = Artifact(
     "rudra/fig1",
     "Rudra-base: learners and one parameter server",
     lambda profile: {"base": (messages(1, 4),), "async": (messages(30, 4),)},
     alt="Six learners, each sending gradients to one server and receiving weights from it.",
 )
-FIG2 = Panel(
+FIG2 = Artifact(
     "rudra/fig2",
     "Rudra-adv: a tree of servers, leaves beside their learners",
     lambda profile: tree_groups(),
     alt="Twelve learners beneath three leaves beneath a root; gradients go up and weights come down the tree.",
 )
-FIG3 = Panel(
+FIG3 = Artifact(
     "rudra/fig3",
     "Rudra-adv*: weights broadcast down a tree of learners",
     lambda profile: tree_groups(),

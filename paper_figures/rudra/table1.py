@@ -16,14 +16,14 @@ from paper_figures.rudra.plans import ADVERSARIAL, CORES_PER_NODE, system_groups
 from paper_figures.rudra.settings import LEARNERS_PER_NODE
 from suite.claims.intervals import Interval, mean_interval
 from suite.lazy import Figure, pd, sns
+from suite.papers.artifact import Artifact, Frame
 from suite.papers.catalogue import printed_value
-from suite.papers.panel import Frame, Panel
 from suite.report.style import INK, PALETTE
 
 LOADED, PACED = "processes", "processes, paper's pace"  # groups of runs
 SYSTEMS = {"rudra-base": "base", "rudra-adv": "adv", "rudra-adv-star": "adv*"}
 
-TABLE1 = Panel(
+TABLE1 = Artifact(
     "rudra/table1",
     "Communication overlap of the three systems",
     lambda profile: {**times.imagenet(), **system_groups(profile)},

@@ -20,8 +20,7 @@ from paper_figures.rudra.settings import EPOCHS, Configuration
 from suite.claims.estimate import Estimate
 from suite.claims.intervals import LEVEL, Interval, mean_interval, quantile
 from suite.lazy import Axes, Figure, pd
-from suite.papers.artifact import Groups, Missing
-from suite.papers.panel import FIRST, Frame, Panel
+from suite.papers.artifact import FIRST, Artifact, Frame, Groups, Missing
 from suite.report.style import GRID, PALETTE
 
 GROUPS = (128, 256, 512, 1024)  # about mu lambda
@@ -40,7 +39,7 @@ def beside(profile: str) -> Groups:
     return {**plans.training_groups(profile, [plans.BASELINE, *plans.TABLE3]), **own_seeds(profile)}
 
 
-PANEL = Panel(
+PANEL = Artifact(
     "rudra/table2",
     "Error and time of configurations of about equal mu lambda",
     runs,

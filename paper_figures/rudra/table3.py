@@ -9,8 +9,7 @@ from paper_figures.rudra import errors, plans, times
 from paper_figures.rudra.drawing import cifar_rows, draw_cifar
 from paper_figures.rudra.settings import at_profile
 from suite.lazy import Figure, pd
-from suite.papers.artifact import Groups
-from suite.papers.panel import Frame, Panel
+from suite.papers.artifact import Artifact, Frame, Groups
 
 
 def runs(profile: str) -> Groups:
@@ -24,7 +23,7 @@ def runs(profile: str) -> Groups:
     return groups
 
 
-PANEL = Panel(
+PANEL = Artifact(
     "rudra/table3",
     "The five best configurations",
     runs,

@@ -11,9 +11,8 @@ from paper_figures.rudra.settings import IMAGENET_BYTES
 from paper_figures.rudra.times import FITTED, HELD_OUT
 from suite.lazy import Figure, pd
 from suite.models.table import counts
-from suite.papers.artifact import Groups
+from suite.papers.artifact import Artifact, Frame, Groups
 from suite.papers.catalogue import printed_value
-from suite.papers.panel import Frame, Panel
 
 
 def runs(profile: str) -> Groups:
@@ -21,7 +20,7 @@ def runs(profile: str) -> Groups:
     return {**groups, **plans.left_out_group(profile, plans.imagenet_left_out())}
 
 
-PANEL = Panel(
+PANEL = Artifact(
     "rudra/table4",
     "Error and time of four configurations on ImageNet",
     runs,

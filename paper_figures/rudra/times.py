@@ -10,8 +10,7 @@ from paper_figures.rudra.plans import CALIBRATED, TABLE2, TABLE3, cifar_times, i
 from paper_figures.rudra.settings import Configuration
 from suite.claims.intervals import Interval, over_ends
 from suite.lazy import np
-from suite.papers.artifact import Groups
-from suite.papers.panel import Frame, Quantity
+from suite.papers.artifact import Frame, Groups, Quantity
 
 HELD_OUT, FITTED, LEFT_OUT = "predicted", "calibrated on", "calibrated on the others"
 TIMES = ("times",)  # the group of either model's run

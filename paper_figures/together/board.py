@@ -24,8 +24,7 @@ from paper_figures.together.seconds import LINKS, MIDDLE, TIMES, Costs
 from paper_figures.together.tasks import CIFAR10, CIFAR100, DIGITS, MNIST, MULTI30K, Task
 from suite.claims.intervals import Interval, holm, mean_interval, quantile, tail
 from suite.lazy import Axes, Figure, pd
-from suite.papers.artifact import Groups, Missing
-from suite.papers.panel import Frame, Panel, Quantity
+from suite.papers.artifact import Artifact, Frame, Groups, Missing, Quantity
 from suite.report.style import INK, MARKERS, PALETTE, plain_numbers
 from suite.runs.store import Run
 from suite.spec import RunSpec
@@ -279,8 +278,8 @@ def label_of(each: Row) -> str:
     return each.method.label + ("" if each.reached == each.seeds else f" ({each.reached} of {each.seeds})")
 
 
-def panel_of(name: str, title: str) -> Panel:
-    made = Panel(
+def panel_of(name: str, title: str) -> Artifact:
+    made = Artifact(
         name,
         title,
         partial(runs, name),

@@ -273,11 +273,12 @@ def corrected_verdicts(found: Sequence[Verdict], since: str) -> list[Verdict]:
     new: dict[str, Verdict] = {}
     for members in families(found):
         # one number held against one statement is one test, in however many places the paper prints it
-        tests = {_test(verdict.present): p_value(verdict.present) for verdict in members}
+        presents = [verdict.present for verdict in members]
+        tests = {_test(present): p_value(present) for present in presents}
         kept = dict(zip(tests, holm(list(tests.values()), LEVEL), strict=True))
-        for verdict in members:
+        for verdict, present in zip(members, presents, strict=True):
             sized = replace(verdict, family=len(tests))
-            stands = kept[_test(verdict.present)] or verdict.present.verdict == "inconclusive"
+            stands = kept[_test(present)] or present.verdict == "inconclusive"
             new[verdict.claim.id] = sized if stands else _fallen(sized, since)
     return [new.get(verdict.claim.id, verdict) for verdict in found]
 

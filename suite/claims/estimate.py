@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import lt
+from typing import Any
 
-from suite.claims.intervals import Interval
+from suite.claims.intervals import Interval, mean_interval
 
 # The scale of a number, the best first: derived by suite.papers.grades. Whole contradicts nothing that the paper
 # prints; reduced has less of something printed; a stand-in has another data set, network, rate or machine; modelled
@@ -71,16 +72,22 @@ def exact(value: float | Sequence[float]) -> Estimate:
     return Estimate(values, values, values)
 
 
-def over_seeds(
-    found: Interval | Sequence[Interval], runs: Iterable[str] = (), note: str = "", *, proxy: bool = False
-) -> Estimate:
-    """An interval over seeds, or several as the values of one quantity; ``n`` is the fewest seeds among them."""
-    several = [found] if isinstance(found, Interval) else found
+Value = Any
+"""What a quantity returns: a number or an :class:`Interval`, several of them in a list, or a series of one value per
+seed, of which the mean is taken with Student's interval."""
+
+
+def over_seeds(value: Value, runs: Iterable[str] = (), note: str = "", *, proxy: bool = False) -> Estimate:
+    """The estimate of a quantity's value; a number alone has no width, ``n`` is the fewest seeds among several."""
+    if hasattr(value, "to_numpy"):
+        value = mean_interval(value.tolist())
+    several = value if isinstance(value, list | tuple) else [value]
+    found = [each if isinstance(each, Interval) else Interval(each, each, each, 1) for each in several]
     return Estimate(
-        tuple(float(i.mean) for i in several),
-        tuple(float(i.low) for i in several),
-        tuple(float(i.high) for i in several),
-        min(i.n for i in several),
+        tuple(float(i.mean) for i in found),
+        tuple(float(i.low) for i in found),
+        tuple(float(i.high) for i in found),
+        min(i.n for i in found),
         tuple(runs),
         note,
         proxy,

@@ -8,39 +8,20 @@ from typing import Annotated
 
 import typer
 
-from suite.cli.options import (
-    STORE,
-    SVG,
-    Budget,
-    DataOption,
-    DatasetName,
-    DatasetNames,
-    Device,
-    DeviceOption,
-    Format,
-    Json,
-    OnlyMine,
-    Profile,
-    ProfileOption,
-    Selectors,
-    SourceOption,
-    StoreOption,
-    TableFormat,
-    Workers,
-    a_path,
-)
+from suite.cli import options
+from suite.cli.options import a_path
 from suite.cli.output import emit, say, source
 from suite.interruption import Interrupted, watched
 
 
 def check(
-    selector: Selectors = None,
+    selector: options.Selectors = None,
     *,
-    profile: Annotated[Profile | None, typer.Option(help="judge at this profile only")] = None,
-    store: SourceOption = None,
-    only_mine: OnlyMine = False,
+    profile: Annotated[options.Profile | None, typer.Option(help="judge at this profile only")] = None,
+    store: options.SourceOption = None,
+    only_mine: options.OnlyMine = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="the reason of every verdict")] = False,
-    as_json: Json = False,
+    as_json: options.Json = False,
     junit: Annotated[Path | None, typer.Option(help="write JUnit XML", metavar="F", parser=a_path)] = None,
 ) -> None:
     """A verdict for every claim. Exit 1 when one is red."""
@@ -61,8 +42,8 @@ def check(
 def explain_(
     claim: Annotated[str, typer.Argument(metavar="CLAIM", help="paper/artifact/name")],
     *,
-    store: SourceOption = None,
-    only_mine: OnlyMine = False,
+    store: options.SourceOption = None,
+    only_mine: options.OnlyMine = False,
 ) -> None:
     """One verdict: value, rule, register entry, power, runs and figure. Exit 1 when it is red."""
     from suite.commands.explain import LABELS, found, lines
@@ -90,9 +71,9 @@ def together(
     *,
     task: Annotated[str, typer.Option(help="mnist, cifar10, cifar100 or multi30k")] = "mnist",
     budget: Annotated[int | None, typer.Option(min=1, help="gradient evaluations; by default the task's own")] = None,
-    profile: Annotated[Profile, typer.Option(help="whose runs are read")] = Profile.reduced,
-    store: SourceOption = None,
-    only_mine: OnlyMine = False,
+    profile: Annotated[options.Profile, typer.Option(help="whose runs are read")] = options.Profile.reduced,
+    store: options.SourceOption = None,
+    only_mine: options.OnlyMine = False,
 ) -> None:
     """All methods on one task at equal budget, against SGD: a table on one screen. Exit 1 without the runs of SGD."""
     from suite.commands.together import board
@@ -106,14 +87,16 @@ def together(
 
 
 def figures(
-    selector: Selectors = None,
+    selector: options.Selectors = None,
     *,
-    profile: Annotated[Profile | None, typer.Option(help="draw this profile only")] = None,
-    store: SourceOption = None,
-    only_mine: OnlyMine = False,
+    profile: Annotated[options.Profile | None, typer.Option(help="draw this profile only")] = None,
+    store: options.SourceOption = None,
+    only_mine: options.OnlyMine = False,
     out: Annotated[Path, typer.Option(help="folder for the figures", metavar="D", parser=a_path)] = Path("figures"),
-    forms: Annotated[list[Format], typer.Option("--format", help="file format; give it again for more")] = SVG,
-    data: Annotated[TableFormat | None, typer.Option("--data", help="write what is drawn as a table too")] = None,
+    forms: options.Formats = options.SVG,
+    data: Annotated[
+        options.TableFormat | None, typer.Option("--data", help="write what is drawn as a table too")
+    ] = None,
 ) -> None:
     """Draw every figure whose runs are stored.
 
@@ -128,9 +111,9 @@ def figures(
 
 
 def report(
-    selector: Selectors = None,
+    selector: options.Selectors = None,
     *,
-    store: SourceOption = None,
+    store: options.SourceOption = None,
     out: Annotated[Path, typer.Option(help="folder for the report", metavar="D", parser=a_path)] = Path("report"),
     single: Annotated[bool, typer.Option("--single", help="one self-contained file, D/report.html")] = False,
 ) -> None:
@@ -172,14 +155,14 @@ def refresh_(
 
 
 def reproduce(
-    selector: Selectors = None,
+    selector: options.Selectors = None,
     *,
-    profile: ProfileOption = Profile.smoke,
-    store: StoreOption = STORE,
-    data: DataOption = None,
-    device: DeviceOption = Device.auto,
-    workers: Workers = 1,
-    budget: Budget = None,
+    profile: options.ProfileOption = options.Profile.smoke,
+    store: options.StoreOption = options.STORE,
+    data: options.DataOption = None,
+    device: options.DeviceOption = options.Device.auto,
+    workers: options.Workers = 1,
+    budget: options.Budget = None,
     out: Annotated[Path, typer.Option(help="folder for figures and report", metavar="D", parser=a_path)] = Path(
         "report"
     ),
@@ -191,15 +174,15 @@ def reproduce(
     from suite.runs.files import check_writable
 
     check_writable(out)
-    options = RunOptions(profile, store, data, device, workers, budget)
-    raise typer.Exit(reproduce_selection(selector or [], options, out, accept))
+    asked = RunOptions(profile, store, data, device, workers, budget)
+    raise typer.Exit(reproduce_selection(selector or [], asked, out, accept))
 
 
 data_app = typer.Typer(help="Data sets: list, fetch, verify.", no_args_is_help=True)
 
 
 @data_app.command("list")
-def data_list(*, data: DataOption = None, as_json: Json = False) -> None:
+def data_list(*, data: options.DataOption = None, as_json: options.Json = False) -> None:
     """The data sets the papers use, and whether they are here."""
     from suite.commands.terminal import show
     from suite.data.catalogue import DATASETS, available
@@ -212,7 +195,7 @@ def data_list(*, data: DataOption = None, as_json: Json = False) -> None:
 
 
 @data_app.command("fetch")
-def data_fetch(name: DatasetName, *, data: DataOption = None) -> None:
+def data_fetch(name: options.DatasetName, *, data: options.DataOption = None) -> None:
     """Download a data set at its pinned revision, and say where nobody knows what its files must be."""
     from suite.data.catalogue import dataset
     from suite.data.fetch import fetch
@@ -224,7 +207,7 @@ def data_fetch(name: DatasetName, *, data: DataOption = None) -> None:
 
 
 @data_app.command("verify")
-def data_verify(names: DatasetNames = None, *, data: DataOption = None) -> None:
+def data_verify(names: options.DatasetNames = None, *, data: options.DataOption = None) -> None:
     """Compare data sets, or all that are here, with the sizes, labels and contents they must have.
 
     Exit 1 when one differs.
@@ -241,14 +224,14 @@ def data_verify(names: DatasetNames = None, *, data: DataOption = None) -> None:
 
 def doctor(
     *,
-    data: DataOption = None,
+    data: options.DataOption = None,
     store: Annotated[
         Path | None,
         typer.Option(
             "--store", help="test the file system of this store with two processes", metavar="D", parser=a_path
         ),
     ] = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """This machine: versions, devices, data found, which profiles can run. Exit 1 where --store cannot be shared."""
     from suite.commands.doctor import diagnose, lines

@@ -106,6 +106,7 @@ SourceOption = Annotated[
 DataOption = Annotated[
     Path | None, typer.Option("--data", help="folder of data sets in the Hub's layout", metavar="D", parser=a_path)
 ]
+Formats = Annotated[list[Format], typer.Option("--format", help="file format; give it again for more")]
 Json = Annotated[bool, typer.Option("--json", help="one JSON document on stdout")]
 DeviceOption = Annotated[Device, typer.Option(help="where gradients are computed")]
 Workers = Annotated[int, typer.Option(min=1, help="parallel processes, one thread each")]

@@ -10,40 +10,14 @@ from typing import Annotated
 
 import typer
 
-from suite.cli.options import (
-    STORE,
-    SVG,
-    Budget,
-    DataOption,
-    Device,
-    DeviceOption,
-    DryRun,
-    EngineOptions,
-    Format,
-    Jobs,
-    Json,
-    Memory,
-    NoWait,
-    On,
-    Only,
-    Profile,
-    ProfileOption,
-    Seeds,
-    Selectors,
-    SourceOption,
-    StoreOption,
-    WaitForWorkers,
-    Workers,
-    a_path,
-    a_share,
-    complete_selector,
-    engine_request,
-    finite,
-)
+from suite.cli import options
+from suite.cli.options import a_path, finite
 from suite.cli.output import emit
 
 
-def list_(selector: Selectors = None, *, store: SourceOption = None, as_json: Json = False) -> None:
+def list_(
+    selector: options.Selectors = None, *, store: options.SourceOption = None, as_json: options.Json = False
+) -> None:
     """Artifacts and claims, whose runs there are and what is missing."""
     from suite.commands.list_ import lines, listing
     from suite.commands.terminal import show, width
@@ -56,11 +30,11 @@ def list_(selector: Selectors = None, *, store: SourceOption = None, as_json: Js
 
 
 def plan(
-    selector: Selectors = None,
+    selector: options.Selectors = None,
     *,
-    profile: ProfileOption,
-    store: SourceOption = None,
-    data: DataOption = None,
+    profile: options.ProfileOption,
+    store: options.SourceOption = None,
+    data: options.DataOption = None,
     seconds: Annotated[
         float | None,
         typer.Option(
@@ -71,15 +45,15 @@ def plan(
             metavar="SECONDS",
         ),
     ] = None,
-    device: Annotated[Device, typer.Option(help="where gradients are to be computed")] = Device.auto,
-    seeds: Seeds = None,
-    only: Only = None,
+    device: Annotated[options.Device, typer.Option(help="where gradients are to be computed")] = options.Device.auto,
+    seeds: options.Seeds = None,
+    only: options.Only = None,
     budget: Annotated[
         float | None,
         typer.Option(min=1, callback=finite, help="say what so much time decides instead", metavar="SECONDS"),
     ] = None,
-    workers: Workers = 1,
-    as_json: Json = False,
+    workers: options.Workers = 1,
+    as_json: options.Json = False,
 ) -> None:
     """The runs a selection would make, their estimated time and memory, and the data they need.
 
@@ -96,7 +70,7 @@ def plan(
 
     selection = select(selector or [])
     planned = planning.plan(selection, profile, seeds, only)
-    kept = planning.folder_for_calibration(store or STORE) if seconds else store or STORE
+    kept = planning.folder_for_calibration(store or options.STORE) if seconds else store or options.STORE
     yours, shipped = ids_of_user(store, new=True), committed_ids()
     calibration = known(kept)
     if seconds:
@@ -108,7 +82,7 @@ def plan(
 
         missing = planning.missing_data(planned, data)
         here = [p for p in planned if not missing.keys() & set(p.data)]
-        on = device if device != Device.auto else pick_device(device)  # a plan for a card that is not here
+        on = device if device != options.Device.auto else pick_device(device)  # a plan for a card that is not here
         ranked = planning.ranked(selection, here, profile, on, {*yours, *shipped})
         made = planning.deciding(ranked, budget, workers)
         if as_json:
@@ -133,73 +107,73 @@ def plan(
 
 
 def run(
-    selector: Selectors = None,
+    selector: options.Selectors = None,
     *,
-    profile: ProfileOption,
-    store: StoreOption = STORE,
-    data: DataOption = None,
-    device: DeviceOption = Device.auto,
-    workers: Workers = 1,
-    budget: Budget = None,
-    no_wait: NoWait = False,
+    profile: options.ProfileOption,
+    store: options.StoreOption = options.STORE,
+    data: options.DataOption = None,
+    device: options.DeviceOption = options.Device.auto,
+    workers: options.Workers = 1,
+    budget: options.Budget = None,
+    no_wait: options.NoWait = False,
     share: Annotated[str | None, typer.Option(help="only part I of N of the plan, I from 0", metavar="I/N")] = None,
-    memory: Memory = None,
-    seeds: Seeds = None,
-    only: Only = None,
+    memory: options.Memory = None,
+    seeds: options.Seeds = None,
+    only: options.Only = None,
     missing: Annotated[bool, typer.Option("--missing", help="only runs that the suite comes without")] = False,
     track: Annotated[
         str | None, typer.Option(help="tell each stored run to this tracker: tensorboard or wandb", metavar="NAME")
     ] = None,
-    on: On = None,
-    jobs: Jobs = None,
-    engine_options: EngineOptions = None,
-    dry_run: DryRun = False,
-    wait: WaitForWorkers = False,
+    on: options.On = None,
+    jobs: options.Jobs = None,
+    engine_options: options.EngineOptions = None,
+    dry_run: options.DryRun = False,
+    wait: options.WaitForWorkers = False,
 ) -> None:
     """Compute and store the runs of a selection, here or by an engine; what is stored is not computed again."""
-    part, chosen = a_share(share), selector or []
+    part, chosen = options.a_share(share), selector or []
     others = {"--budget": budget, "--share": share, "--memory": memory, "--seeds": seeds, "--track": track}
     others |= {"--no-wait": no_wait, "--missing": missing, "--only": only}
-    to = engine_request(on, jobs, engine_options, dry_run, wait, others)
+    to = options.engine_request(on, jobs, engine_options, dry_run, wait, others)
     from suite.commands.run import RunOptions, run_artifacts
     from suite.papers.catalogue import select
 
-    options = RunOptions(
+    asked = RunOptions(
         profile, store, data, device, workers, budget, not no_wait, part, memory, seeds, track, missing, only
     )
     if to is None:
-        raise typer.Exit(run_artifacts(select(chosen), chosen, options))
+        raise typer.Exit(run_artifacts(select(chosen), chosen, asked))
     from suite.commands.submit import submit_artifacts
 
-    raise typer.Exit(submit_artifacts(select(chosen), ["run", *chosen], chosen, options, to))
+    raise typer.Exit(submit_artifacts(select(chosen), ["run", *chosen], chosen, asked, to))
 
 
 def vary(
     artifact: Annotated[
-        str, typer.Argument(metavar="ARTIFACT", help="paper/artifact", autocompletion=complete_selector)
+        str, typer.Argument(metavar="ARTIFACT", help="paper/artifact", autocompletion=options.complete_selector)
     ],
     *,
     changes: Annotated[
         list[str], typer.Option("--set", help="a setting and its value, or several values", metavar="KEY=VALUE")
     ],
     name: Annotated[str | None, typer.Option(help="for the files; the first variation's by default")] = None,
-    profile: ProfileOption = Profile.smoke,
-    seeds: Seeds = None,
-    store: StoreOption = STORE,
-    data: DataOption = None,
-    device: DeviceOption = Device.auto,
-    workers: Workers = 1,
+    profile: options.ProfileOption = options.Profile.smoke,
+    seeds: options.Seeds = None,
+    store: options.StoreOption = options.STORE,
+    data: options.DataOption = None,
+    device: options.DeviceOption = options.Device.auto,
+    workers: options.Workers = 1,
     out: Annotated[Path, typer.Option(help="folder for the figure", metavar="D", parser=a_path)] = Path("figures"),
-    forms: Annotated[list[Format], typer.Option("--format", help="file format; give it again for more")] = SVG,
+    forms: options.Formats = options.SVG,
     no_wait: Annotated[
         bool, typer.Option("--no-wait", help="leave what other processes compute to them, and draw nothing")
     ] = False,
-    memory: Memory = None,
-    on: On = None,
-    jobs: Jobs = None,
-    engine_options: EngineOptions = None,
-    dry_run: DryRun = False,
-    wait: WaitForWorkers = False,
+    memory: options.Memory = None,
+    on: options.On = None,
+    jobs: options.Jobs = None,
+    engine_options: options.EngineOptions = None,
+    dry_run: options.DryRun = False,
+    wait: options.WaitForWorkers = False,
 ) -> None:
     """An artifact's runs with other settings, drawn beside its own; judged by nothing.
 
@@ -210,10 +184,10 @@ def vary(
     from suite.commands.vary import vary_artifact
     from suite.runs.files import check_writable
 
-    to = engine_request(on, jobs, engine_options, dry_run, wait, {"--memory": memory, "--no-wait": no_wait})
+    to = options.engine_request(on, jobs, engine_options, dry_run, wait, {"--memory": memory, "--no-wait": no_wait})
     check_writable(out)
-    options = RunOptions(profile, store, data, device, workers, wait=not no_wait, memory=memory, seeds=seeds)
-    code, said = vary_artifact(artifact, changes, name, options, out, forms, to)
+    asked = RunOptions(profile, store, data, device, workers, wait=not no_wait, memory=memory, seeds=seeds)
+    code, said = vary_artifact(artifact, changes, name, asked, out, forms, to)
     for line in said:
         print(line)
     raise typer.Exit(code)
@@ -221,9 +195,9 @@ def vary(
 
 def status(
     *,
-    store: StoreOption = STORE,
+    store: options.StoreOption = options.STORE,
     watch: Annotated[bool, typer.Option("--watch", help="again every ten seconds, until nothing is left")] = False,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """What of a store's plans is stored, running (where, since when, how far), failed and queued."""
     import time
@@ -246,7 +220,7 @@ def compare(
     new: Annotated[Path, typer.Argument(help="store or exported file")],
     *,
     either_way: Annotated[bool, typer.Option("--either-way", help="a fall is as red as a rise")] = False,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Regressions between two stores of the same runs. Exit 1 when there is one."""
     from suite.runs.archive import open_runs
@@ -261,11 +235,11 @@ def compare(
 
 
 def export(
-    selector: Selectors = None,
+    selector: options.Selectors = None,
     *,
-    store: StoreOption = STORE,
+    store: options.StoreOption = options.STORE,
     out: Annotated[Path, typer.Option(help="file to write", metavar="F", parser=a_path)] = Path("runs.zip"),
-    profile: Annotated[Profile | None, typer.Option(help="only the runs of this profile")] = None,
+    profile: Annotated[options.Profile | None, typer.Option(help="only the runs of this profile")] = None,
     ro_crate: Annotated[bool, typer.Option("--ro-crate", help="describe the file in it as an RO-Crate")] = False,
 ) -> None:
     """Write stored runs into one file, and all their numbers into a table beside it, F with the ending .parquet."""
@@ -277,7 +251,9 @@ def export(
 
 
 def merge(
-    file: Annotated[Path, typer.Argument(help="a file that export wrote")], *, store: StoreOption = STORE
+    file: Annotated[Path, typer.Argument(help="a file that export wrote")],
+    *,
+    store: options.StoreOption = options.STORE,
 ) -> None:
     """Take an exported file into a store, whole or not at all. Exit 1 when it contests a stored run."""
     from suite.papers.measurement import is_arithmetic, is_timed
@@ -308,7 +284,7 @@ def gate(
     accept: Annotated[bool, typer.Option("--accept", help="make these the baseline of their machine class")] = False,
     add: Annotated[bool, typer.Option("--add", help="as --accept, keeping the sessions it has")] = False,
     anew: Annotated[bool, typer.Option("--anew", help="with --accept: this level is wanted")] = False,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Slowdowns against the baseline of this machine class. Exit 1 when there is one, 3 when one could hide."""
     from suite.speed import baselines as kept

@@ -18,9 +18,8 @@ from suite.claims.judge import ON_A_CPU, PROFILES, Claim
 from suite.clock import duration
 from suite.commands.terminal import memory
 from suite.data.catalogue import available
-from suite.papers.artifact import Artifact, Missing, Paper
+from suite.papers.artifact import Artifact, Frame, Missing, Paper
 from suite.papers.catalogue import SelectorError, experiment, published
-from suite.papers.panel import Frame, Panel
 from suite.runner.calibration import Calibration
 from suite.runs.store import Store
 from suite.spec import RunSpec
@@ -198,11 +197,9 @@ def read_by(claim: Claim, artifact: Artifact) -> Set[str]:
         for spec in specs
     ]
     try:
-        if isinstance(artifact, Panel):
-            return set(artifact.quantities[claim.quantity].needs(Frame(rows, claim.profile)).ids)
+        return set(artifact.quantities[claim.quantity].needs(Frame(rows, claim.profile)).ids)
     except (KeyError, Missing):  # a quantity that hangs on what is stored, or runs that are not planned here
-        pass
-    return artifact.ids(claim.profile)
+        return artifact.ids(claim.profile)
 
 
 @dataclass(frozen=True)

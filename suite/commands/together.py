@@ -7,7 +7,7 @@ from typing import Any
 
 from suite.commands.terminal import folded, width
 from suite.lazy import pd
-from suite.papers.artifact import Evidence, Missing
+from suite.papers.artifact import Missing
 from suite.papers.catalogue import SelectorError, paper
 from suite.runs.archive import Runs
 
@@ -35,7 +35,7 @@ def board(task: str, profile: str, budget: int | None, source: Runs) -> list[str
     frame: Callable[..., Any] | None = artifact.frame
     assert frame is not None
     try:
-        table = frame(Evidence(source, artifact.runs(profile), profile), budget=budget)
+        table = frame(artifact.read(source, profile), budget=budget)
     except Missing as error:
         cure = f"sgd-suite run {artifact.id} --profile {profile} --data DIR computes them"
         raise Missing(f"{artifact.id}: not run ({error}); {cure}") from None

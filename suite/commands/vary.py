@@ -21,10 +21,10 @@ from suite.data.catalogue import DataError, available
 from suite.experiment import Context
 from suite.lazy import Axes, Figure, pd
 from suite.own.variation import Variation, VariationError, parse, variations
-from suite.papers.artifact import Artifact, Evidence, Groups, Missing, Paper
+from suite.papers.artifact import Artifact, Frame, Groups, Missing, Paper
 from suite.papers.catalogue import SelectorError, experiment, published, select
 from suite.papers.evidence import committed, with_committed
-from suite.papers.measurement import measure_evidence
+from suite.papers.measurement import measure_frame
 from suite.report.data import encoded, plotted
 from suite.report.drawing import Drawing, file_name, filled, image, stamped, write
 from suite.report.numerals import few, ours, values
@@ -148,19 +148,19 @@ def shown(
     forms: Sequence[str],
 ) -> list[str]:
     """Draw and tabulate what is stored; print its quantities; returns the lines that say where the files are."""
-    evidence = {UNCHANGED: Evidence(source, groups, profile)}
-    evidence |= {each.label: Evidence(source, each.groups, profile) for each in varied}
-    show_quantities(artifact, evidence)
+    every = {UNCHANGED: groups} | {each.label: each.groups for each in varied}
+    frames = {label: artifact.read(source, profile, each) for label, each in every.items()}
+    show_quantities(artifact, frames)
     if artifact.draw is None:
         return [f"{artifact.id} has no drawing; the numbers above are all that it shows"]
     path, (width, height) = out / file_name(f"{artifact.id}/{name}", "csv"), artifact.size
-    wide = replace(artifact, size=(ABREAST * width, -(-len(evidence) // ABREAST) * (height + HEADING)))
+    wide = replace(artifact, size=(ABREAST * width, -(-len(frames) // ABREAST) * (height + HEADING)))
     try:
-        figure = filled(wide, partial(draw_side_by_side, artifact, evidence))
-        table = drawn_table(artifact, evidence, figure, {each.label: each.changes for each in varied})
+        figure = filled(wide, partial(draw_side_by_side, artifact, frames))
+        table = drawn_table(artifact, frames, figure, {each.label: each.changes for each in varied})
     except (Missing, UndrawableError) as error:
         return [f"{artifact.id} is not drawn: {error}"]
-    stored = {spec.id for each in evidence.values() for specs in each.groups.values() for spec in specs}
+    stored = {spec.id for each in every.values() for specs in each.values() for spec in specs}
     rests_on = ("settings changed, judged by nothing",)
     drawn = stamped(Drawing(wide, figure, profile, rests_on, tuple(sorted(stored & source.ids()))))
     files = [write(path, encoded(table, "csv"))]
@@ -168,10 +168,10 @@ def shown(
     return [f"{', '.join(map(str, files))} ({drawn.stamp})"]
 
 
-def draw_side_by_side(artifact: Artifact, evidence: Mapping[str, Evidence], figure: Figure) -> None:
-    """The artifact's drawing from the evidence of each label, with the label above, on common axes."""
-    parts = figure.subfigures(-(-len(evidence) // ABREAST), ABREAST, squeeze=False).ravel()[: len(evidence)]
-    for (label, each), part in zip(evidence.items(), parts, strict=True):
+def draw_side_by_side(artifact: Artifact, frames: Mapping[str, Frame], figure: Figure) -> None:
+    """The artifact's drawing from the frame of each label, with the label above, on common axes."""
+    parts = figure.subfigures(-(-len(frames) // ABREAST), ABREAST, squeeze=False).ravel()[: len(frames)]
+    for (label, each), part in zip(frames.items(), parts, strict=True):
         part.suptitle(label, x=0.02, ha="left")
         try:
             artifact.draw(each, part)  # type: ignore[misc]
@@ -197,23 +197,23 @@ def share_limits(panels: Sequence[Axes], axis: str) -> None:
 
 
 def drawn_table(
-    artifact: Artifact, evidence: Mapping[str, Evidence], figure: Figure, changes: Mapping[str, Mapping[str, Any]]
+    artifact: Artifact, frames: Mapping[str, Frame], figure: Figure, changes: Mapping[str, Mapping[str, Any]]
 ) -> pd.DataFrame:
     """What is drawn of each label, long, with a column for every changed setting; its value, or nothing."""
     parts, drawings = [], list[Any](figure.subfigs)
-    for (label, each), part in zip(evidence.items(), drawings, strict=False):
+    for (label, each), part in zip(frames.items(), drawings, strict=False):
         shown = artifact.frame(each) if artifact.frame else plotted(part)
         values = {path: str(v) if isinstance(v, list) else v for path, v in changes.get(label, {}).items()}
         parts.append(shown.assign(setting=label, **values))
     return pd.concat(parts, ignore_index=True)
 
 
-def show_quantities(artifact: Artifact, evidence: Mapping[str, Evidence]) -> None:
+def show_quantities(artifact: Artifact, frames: Mapping[str, Frame]) -> None:
     """Print what the artifact measures of each set of runs, where they differ; the paper's values are left out."""
     claims = {
         each.quantity: each for each in published(artifact.id.partition("/")[0]) if each.artifact == artifact.id
     }
-    found = {label: measure_evidence(artifact, each).found for label, each in evidence.items()}
+    found = {label: measure_frame(artifact, each).found for label, each in frames.items()}
     table = sheet("quantity", "settings", "ours")
     for name in dict.fromkeys(name for each in found.values() for name in each):
         told = {label: few(_said(each[name], claims.get(name))) for label, each in found.items() if name in each}

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING
 
 from suite.claims.intervals import Interval, mean_interval, paired_difference
 from suite.lazy import Figure, pd
-from suite.papers.artifact import Groups
-from suite.papers.panel import STORED, Frame, Panel, Quantity
+from suite.papers.artifact import STORED, Artifact, Frame, Groups, Quantity
 from suite.report.style import LINES, PALETTE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def panel(artifact: str, title: str, runs: Callable[[str], Groups]) -> Panel:
+def panel(artifact: str, title: str, runs: Callable[[str], Groups]) -> Artifact:
     """The panel of an experiment whose groups are methods, each compared with the first of them."""
-    made = Panel(
+    made = Artifact(
         artifact,
         title,
         runs,

@@ -1,5 +1,21 @@
 """A table, figure, algorithm or equation of a paper: the runs it needs, what it measures, how it is drawn.
 
+The runs of an artifact are read once into a :class:`Frame`, a row for each run that the artifact asks for. A quantity
+is a function of the frame that declares the groups of runs it reads. It is handed these and nothing else, so what a
+number rests on is what it declared::
+
+    FIG5 = Artifact("rudra/fig5", "Test error with and without dividing the rate", runs)
+
+    @FIG5.quantity("n30-diverges", groups=["alpha0"], seeds=FIRST)
+    def extremes(frame):
+        errors = frame.table("evaluations")["test_error"]
+        return [100 * errors.min(), 100 * errors.max()]
+
+    @FIG5.drawing
+    def draw(frame, figure): ...
+
+A test of a quantity makes a frame by hand and compares with the answer that is known.
+
 Nothing here imports torch, numpy or matplotlib: ``list``, ``plan`` and ``check`` must start fast. Modules that
 define artifacts import numpy and pandas inside the functions that compute, matplotlib inside those that draw.
 """
@@ -8,15 +24,18 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from itertools import takewhile
+from typing import Any
 
+from suite.claims.estimate import Estimate, Value, over_seeds
 from suite.claims.judge import PROFILES
 from suite.experiment import Experiment
 from suite.lazy import Figure, pd
 from suite.runs.archive import Runs, versions
-from suite.runs.store import Run
+from suite.runs.store import Run, UnusableRun
 from suite.spec import RunSpec
 
 Groups = Mapping[str, tuple[RunSpec, ...]]
@@ -26,56 +45,190 @@ class Missing(Exception):
     """Runs that a quantity or a drawing needs are not stored."""
 
 
-class Evidence:
-    """The stored runs of one artifact at one profile, by the names its ``runs`` function gave them.
+ALL, FIRST, STORED = "all", "first", "stored"  # seeds of a group: every one, those before the first missing, any
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Runs of an artifact at one profile.
 
     Attributes:
+        rows: one per run that is asked for, in the order of the plan, by ``group``, ``seed``, ``run`` (the id, ""
+            where the run is not stored), ``fault`` (why a stored run cannot be used), and by the names of results.
+        profile: the profile that asks for them.
+        stored: the stored runs by id.
         read: ids of the runs that were read of it.
         versions: by id, the runs that the source holds more than once.
     """
 
-    def __init__(self, source: Runs, groups: Groups, profile: str):
-        self.source, self.groups, self.profile = source, groups, profile
-        self.read: set[str] = set()
-        self.versions: dict[str, list[Run]] = {}
+    rows: Sequence[Mapping[str, Any]]
+    profile: str = ""
+    stored: Mapping[str, Run] = field(default_factory=dict)
+    read: set[str] = field(default_factory=set, compare=False)
+    versions: Mapping[str, list[Run]] = field(default_factory=dict, compare=False)
 
-    def stored(self, spec: RunSpec) -> Run:
-        """The stored run of a specification, the first of several versions. Raises KeyError where there is none."""
-        run, *others = versions(self.source, spec.id)
-        if others:
-            self.versions[spec.id] = [run, *others]
-        return run
+    @cached_property
+    def groups(self) -> dict[str, list[int]]:
+        """The positions of the rows of every group, in the order of the plan."""
+        found: dict[str, list[int]] = {}
+        for at, row in enumerate(self.rows):
+            found.setdefault(row["group"], []).append(at)
+        return found
+
+    @cached_property
+    def ids(self) -> list[str]:
+        """The id of the run of every row, "" where it is not stored."""
+        return [row["run"] for row in self.rows]
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """The rows as a table, a column for each name."""
+        return pd.DataFrame(self.rows) if self.rows else pd.DataFrame(columns=["group", "seed", "run", "fault"])
+
+    def __getitem__(self, group: str) -> pd.DataFrame:
+        """The stored runs of a group, a row each. Raises UnusableRun for one that is damaged."""
+        return self.runs.iloc[self.here(group)]
+
+    def here(self, group: str) -> list[int]:
+        """The positions of the stored runs of a group. Raises UnusableRun for one that is damaged."""
+        found = [at for at in self.groups.get(group, ()) if self.ids[at]]
+        for at in found:
+            if (fault := self.rows[at]["fault"]) is not None:
+                raise fault
+            self.read.add(self.ids[at])
+        return found
+
+    def runs_of(self, group: str) -> list[Run]:
+        """The stored runs of a group, in the order of its seeds. Raises UnusableRun for one that is damaged."""
+        return [self.stored[self.ids[at]] for at in self.here(group)]
+
+    def results(self, group: str) -> list[Mapping[str, Any]]:
+        """The rows of a group's stored runs. Raises UnusableRun for one that is damaged."""
+        return [self.rows[at] for at in self.here(group)]
+
+    def one(self, group: str) -> Mapping[str, Any]:
+        """The row of a group's only run."""
+        (row,) = self.results(group)
+        return row
+
+    def whole(self, group: str) -> bool:
+        """Whether the group has runs, and all of them are stored."""
+        return group in self.groups and all(self.ids[at] for at in self.groups[group])
+
+    def table(self, name: str, *groups: str) -> pd.DataFrame:
+        """A table of the runs of these groups (of all, without names), with the columns group, seed and run.
+
+        Raises Missing where none of them is stored.
+        """
+        tables = [
+            self.stored[row["run"]].curve(name).assign(group=group, seed=row["seed"], run=row["run"])
+            for group in groups or self.groups
+            for row in self.results(group)
+        ]
+        if not tables:
+            raise Missing(f"no run{' of ' if groups else ''}{', '.join(groups)} is stored at {self.profile}")
+        return pd.concat(tables, ignore_index=True)
+
+    def needed(self, groups: Iterable[str], seeds: str = ALL, beside: Sequence[str] = ()) -> Frame:
+        """The runs of these groups alone, with those ``beside`` them if all of these are stored.
+
+        Raises Missing where a run that is needed is not stored, UnusableRun where one is damaged.
+        """
+        groups, keep, lacking = list(groups), list[int](), list[str]()
+        for group in groups:
+            rows = self.groups.get(group, [])
+            stored = self.ids.__getitem__
+            first = list(filter(stored, rows) if seeds == STORED else takewhile(stored, rows))
+            if not first:
+                lacking.append(f"no run of {group} at {self.profile}")
+            elif seeds == ALL and len(first) < len(rows):
+                absent = sum(not self.ids[at] for at in rows)
+                lacking.append(f"{absent} of {len(rows)} runs of {group} at {self.profile} are missing")
+            keep += first
+        if lacking:
+            self.refuse_damaged(at for group in groups for at in self.groups.get(group, ()))
+            more = f", and of {len(lacking) - 1} other group{'s' if lacking[2:] else ''}" if lacking[1:] else ""
+            raise Missing(lacking[0] + more)
+        others = [at for group, rows in self.groups.items() if group in beside for at in rows]
+        if all(self.ids[at] for at in others):
+            keep += others
+        self.refuse_damaged(keep)
+        return replace(self, rows=[self.rows[at] for at in keep])
+
+    def refuse_skipped(self, group: str) -> None:
+        """Raise Missing, with the reason, where a run of the group found no lab to run in."""
+        for row in self.results(group):
+            if reason := row["skipped"]:
+                raise Missing(f"no lab could be made for {group}: {reason}")
+
+    def refuse_damaged(self, rows: Iterable[int]) -> None:
+        """Raise UnusableRun where the run of one of these rows is damaged."""
+        for at in rows:
+            if (fault := self.rows[at]["fault"]) is not None:
+                raise fault
+
+
+def read_frame(source: Runs, groups: Groups, profile: str) -> Frame:
+    """The frame of what a source holds of the runs of these groups; of several versions of a run the first."""
+    rows: list[dict[str, Any]] = []
+    stored: dict[str, Run] = {}
+    several: dict[str, list[Run]] = {}
+    for group, specs in groups.items():
+        for spec in specs:
+            row: dict[str, Any] = {"run": "", "fault": None}
+            try:
+                held = versions(source, spec.id)
+                if len(held) > 1:
+                    several[spec.id] = held
+                run = stored[spec.id] = held[0]
+                row = {**run.results, "run": run.id, "fault": None}
+            except KeyError:
+                pass
+            except UnusableRun as error:
+                row = {"run": spec.id, "fault": error}
+            rows.append(row | {"group": group, "seed": spec.seed})
+    return Frame(rows, profile, stored, versions=several)
 
 
 @dataclass(frozen=True)
-class FewSeeds:
-    """An artifact's runs at one profile, restricted to the seeds that are stored; as text, "1 of 5 seeds"."""
+class Quantity:
+    """What an artifact measures.
 
-    groups: Groups
-    stored: int
-    planned: int
-
-    def __str__(self) -> str:
-        return f"{self.stored} of {self.planned} seeds"
-
-
-def few_seeds(groups: Groups, ids: Collection[str]) -> FewSeeds | None:
-    """The seeds of which every group that was begun has all its runs among ``ids``; None for all of them, or none.
-
-    Groups of one seed, and those of which no seed is whole, stay as they are.
+    Attributes:
+        value: the function of the frame of ``groups``.
+        groups: the groups of runs that it reads, or a function of the whole frame that chooses them by what is
+            stored.
+        seeds: ALL, FIRST or STORED.
+        beside: groups of other artifacts that it reads where all of their runs are stored.
+        note: what stands beside the number, or a function of the frame that says it.
+        shown: whether the number is shown beside the claim without deciding it, or a function of the frame that says
+            so.
+        results: results whose kind decides what the number rests on, such as ``virtual_seconds``.
     """
-    seeds = {name: dict.fromkeys(spec.seed for spec in specs) for name, specs in groups.items()}
-    whole: dict[str, set[int]] = {}
-    for name, specs in groups.items():
-        absent = {spec.seed for spec in specs if spec.id not in ids}
-        if len(seeds[name]) > 1 and (stored := set(seeds[name]) - absent):
-            whole[name] = stored
-    common = set.intersection(*whole.values()) if whole else set()
-    planned = max((len(seeds[name]) for name in whole), default=0)
-    if not common or len(common) == planned:
-        return None
-    part = {name: tuple(s for s in specs if name not in whole or s.seed in common) for name, specs in groups.items()}
-    return FewSeeds(part, len(common), planned)
+
+    value: Callable[[Frame], Value]
+    groups: tuple[str, ...] | Callable[[Frame], Iterable[str]] = ()
+    seeds: str = ALL
+    beside: tuple[str, ...] = ()
+    note: str | Callable[[Frame], str] = ""
+    shown: bool | Callable[[Frame], bool] = False
+    results: tuple[str, ...] = ()
+
+    def needs(self, frame: Frame) -> Frame:
+        """The part of a frame that it reads. Raises Missing."""
+        groups = self.groups(frame) if callable(self.groups) else self.groups
+        return frame.needed(groups, self.seeds, self.beside)
+
+    def of(self, frame: Frame) -> Estimate:
+        """The number with its interval, from the part of a frame that it needs. Raises Missing."""
+        return self.measured(self.needs(frame))
+
+    def measured(self, part: Frame) -> Estimate:
+        """The number with its interval, from the part of the frame that it needs."""
+        own = [row["run"] for row in part.rows if row["group"] not in self.beside]
+        note = self.note if isinstance(self.note, str) else self.note(part)
+        shown = self.shown if isinstance(self.shown, bool) else self.shown(part)
+        return over_seeds(self.value(part), dict.fromkeys(own), note, proxy=shown)
 
 
 def no_runs(profile: str) -> Groups:
@@ -83,25 +236,38 @@ def no_runs(profile: str) -> Groups:
     return {}
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Artifact:
-    """``draw`` fills a figure from the evidence; None where the claims table says all there is to see.
+    """What is measured and drawn from one frame.
 
-    ``runs`` is asked once for each profile, since every specification it makes is frozen and hashed; nobody changes
-    what it returned.
+    Attributes:
+        id: its paper, a slash, and its own name.
+        title: in a line.
+        runs: by profile, the groups of runs that it asks for. Asked once for each profile, since every specification
+            it makes is frozen and hashed; nobody changes what it returned.
+        draw: fills a figure from the frame; None where the claims table says all there is to see.
+        alt: what the drawing shows, for readers who cannot see it.
+        size: of the drawing, in inches.
+        frame: makes the table of what is drawn, a row per value.
+        beside: by profile, runs of other artifacts, read where they are stored.
+        quantities: what it measures, by name.
+        more: a function of the frame for quantities whose names hang on what is planned or stored.
     """
 
     id: str
     title: str
     runs: Callable[[str], Groups] = no_runs
-    draw: Callable[[Evidence, Figure], None] | None = None
-    alt: str = ""  # what the drawing shows, for readers who cannot see it
-    size: tuple[float, float] = (6.4, 4.0)  # inches
-    frame: Callable[[Evidence], pd.DataFrame] | None = None  # what is drawn, a row per value
+    draw: Callable[[Frame, Figure], None] | None = None
+    alt: str = ""
+    size: tuple[float, float] = (6.4, 4.0)
+    frame: Callable[..., pd.DataFrame] | None = None
+    beside: Callable[[str], Groups] = no_runs
+    quantities: dict[str, Quantity] = field(default_factory=dict)
+    more: Callable[[Frame], Mapping[str, Quantity]] = field(default=lambda frame: {})
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "runs", cache(self.runs))
-        object.__setattr__(self, "ids", cache(self.ids))
+        for name in ("runs", "ids", "reads", "alike"):
+            setattr(self, name, cache(getattr(self, name)))
 
     def specs(self, *profiles: str) -> dict[str, RunSpec]:
         """By id the runs that it asks for at these profiles; at all of them without a name."""
@@ -112,10 +278,45 @@ class Artifact:
         """Ids of those."""
         return frozenset(self.specs(*profiles))
 
+    def reads(self, profile: str) -> frozenset[str]:
+        """Ids of the runs that it reads at a profile, those beside its own too."""
+        return self.ids(profile).union(spec.id for specs in self.beside(profile).values() for spec in specs)
+
+    def alike(self, profile: str) -> str:
+        """The largest profile that asks for the same runs."""
+        return next(other for other in reversed(PROFILES) if self.runs(other) == self.runs(profile))
+
     @property
     def shows(self) -> str:
         """What the drawing shows, in words."""
         return self.alt or self.title
+
+    def read(self, source: Runs, profile: str, groups: Groups | None = None) -> Frame:
+        """The frame of what is stored of its runs at a profile, or of these in their place, and of those beside."""
+        return read_frame(
+            source, {**self.beside(profile), **(self.runs(profile) if groups is None else groups)}, profile
+        )
+
+    def quantity(
+        self, name: str, groups: Iterable[str] | Callable[[Frame], Iterable[str]] = (), **about: Any
+    ) -> Callable[[Any], Any]:
+        """Decorator: the function measures this quantity. See :class:`Quantity` for what else may be said of it."""
+
+        def add(value: Callable[[Frame], Value]) -> Callable[[Frame], Value]:
+            self.quantities[name] = Quantity(value, groups if callable(groups) else tuple(groups), **about)
+            return value
+
+        return add
+
+    def drawing(self, function: Callable[[Frame, Figure], None]) -> Callable[[Frame, Figure], None]:
+        """Decorator: the function fills a figure from the frame."""
+        self.draw = function
+        return function
+
+    def table(self, function: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
+        """Decorator: the function makes the table of what is drawn."""
+        self.frame = function
+        return function
 
 
 SHORT_NAME = re.compile(r"[a-z][a-z0-9_]*")

@@ -15,10 +15,9 @@ from suite.claims.estimate import Estimate
 from suite.claims.judge import PROFILES, Claim, ClaimError, Verdict, judge, not_run
 from suite.experiment import Experiment
 from suite.papers import catalogue
-from suite.papers.artifact import Artifact, Evidence, Missing, Paper, few_seeds
+from suite.papers.artifact import Artifact, Frame, Groups, Missing, Paper
 from suite.papers.catalogue import entries, experiment, published
 from suite.papers.grades import Grade, Grading, Rests, read_of
-from suite.papers.panel import Panel
 from suite.papers.register import DECIDING, UNREGISTERED, Standing, read, standing, under
 from suite.runner.cost import TRAIN
 from suite.runs.archive import Runs, contents
@@ -42,6 +41,37 @@ class Measurement:
     judged: dict[Claim, Verdict] = field(default_factory=dict)  # by the present rule, whenever it was registered
 
 
+@dataclass(frozen=True)
+class FewSeeds:
+    """An artifact's runs at one profile, restricted to the seeds that are stored; as text, "1 of 5 seeds"."""
+
+    groups: Groups
+    stored: int
+    planned: int
+
+    def __str__(self) -> str:
+        return f"{self.stored} of {self.planned} seeds"
+
+
+def few_seeds(groups: Groups, ids: Collection[str]) -> FewSeeds | None:
+    """The seeds of which every group that was begun has all its runs among ``ids``; None for all of them, or none.
+
+    Groups of one seed, and those of which no seed is whole, stay as they are.
+    """
+    seeds = {name: dict.fromkeys(spec.seed for spec in specs) for name, specs in groups.items()}
+    whole: dict[str, set[int]] = {}
+    for name, specs in groups.items():
+        absent = {spec.seed for spec in specs if spec.id not in ids}
+        if len(seeds[name]) > 1 and (stored := set(seeds[name]) - absent):
+            whole[name] = stored
+    common = set.intersection(*whole.values()) if whole else set()
+    planned = max((len(seeds[name]) for name in whole), default=0)
+    if not common or len(common) == planned:
+        return None
+    part = {name: tuple(s for s in specs if name not in whole or s.seed in common) for name, specs in groups.items()}
+    return FewSeeds(part, len(common), planned)
+
+
 def measurements(
     artifact: Artifact, source: Runs, profile: str | None = None, *, claimed: bool | None = None
 ) -> dict[str, Measurement]:
@@ -49,11 +79,9 @@ def measurements(
 
     Profiles that ask for the same runs say the same, as the largest of them does. ``claimed`` is as in ``measure``.
     """
-    found: dict[str, Measurement] = {}
-    for name in (profile,) if profile else reversed(PROFILES):
-        same = next((other for other in found if artifact.runs(other) == artifact.runs(name)), None)
-        found[name] = found[same] if same else measure(artifact, source, name, claimed)
-    return found
+    if profile:
+        return {profile: measure(artifact, source, profile, claimed)}
+    return {name: measure(artifact, source, artifact.alike(name), claimed) for name in reversed(PROFILES)}
 
 
 def measure(artifact: Artifact, source: Runs, profile: str, claimed: bool | None = None) -> Measurement:
@@ -64,13 +92,10 @@ def measure(artifact: Artifact, source: Runs, profile: str, claimed: bool | None
 
     ``claimed``: those alone that entries of its paper ask for, or those alone that none asks for; None: both.
     """
-    runs = artifact.ids(profile)
-    if isinstance(artifact, Panel):
-        runs |= {spec.id for specs in artifact.beside(profile).values() for spec in specs}
     asked = frozenset(() if claimed is None else _asked(artifact.id))
     key = None
     with suppress(UnusableRun):
-        key = id(artifact), profile, claimed, asked, contents(source, runs)
+        key = id(artifact), profile, claimed, asked, contents(source, artifact.reads(profile))
     if key in _MEASURED:
         return _MEASURED[key][1]
     result = _measure(artifact, source, profile, lambda name: claimed is None or claimed == (name in asked))
@@ -81,9 +106,9 @@ def measure(artifact: Artifact, source: Runs, profile: str, claimed: bool | None
 
 def _measure(artifact: Artifact, source: Runs, profile: str, wanted: Callable[[str], bool]) -> Measurement:
     groups = artifact.runs(profile)
-    result = measure_evidence(artifact, Evidence(source, groups, profile), wanted)
+    result = measure_frame(artifact, artifact.read(source, profile), wanted)
     if result.missing and (few := few_seeds(groups, source.ids())):
-        part = measure_evidence(artifact, Evidence(source, few.groups, profile), wanted)
+        part = measure_frame(artifact, artifact.read(source, profile, few.groups), wanted)
         result.damaged += part.damaged
         for name, value in part.found.items():
             if name not in result.found and value.known:
@@ -92,36 +117,32 @@ def _measure(artifact: Artifact, source: Runs, profile: str, wanted: Callable[[s
     return result
 
 
-def measure_evidence(
-    artifact: Artifact, evidence: Evidence, wanted: Callable[[str], bool] = lambda name: True
-) -> Measurement:
-    """The quantities of an artifact that are ``wanted``, by name, and that its evidence can answer for.
+def measure_frame(artifact: Artifact, frame: Frame, wanted: Callable[[str], bool] = lambda name: True) -> Measurement:
+    """The quantities of an artifact that are ``wanted``, by name, and that a frame of its runs can answer for.
 
     What goes wrong in one quantity (a run that fails to verify, a result that is not there) is told in ``damaged``,
     and hinders neither the other quantities nor the other artifacts.
     """
     result = Measurement()
-    if isinstance(artifact, Panel):
-        frame = artifact.read(evidence)
-        for name, quantity in {**artifact.quantities, **artifact.more(frame)}.items():
-            if not wanted(name):
-                continue
-            try:
-                part = quantity.needs(frame)
-                value = quantity.measured(part)
-            except Missing as error:
-                result.missing[name] = error
-            except UnusableRun as error:
-                result.damaged.append(str(error))
-            except Exception as error:
-                why = f"{artifact.id}/{name} could not be measured at {evidence.profile}: {type(error).__name__}"
-                cure = STORED_WITHOUT if isinstance(error, KeyError) else ""
-                result.damaged.append(f"{why}: {error}{cure}")
-            else:
-                runs = [part.stored[run] for run in dict.fromkeys(part.ids) if run]
-                result.found[name] = value
-                result.rests[name] = Rests(tuple(read_of(run, quantity.results) for run in runs))
-    result.survey = survey(evidence.versions, is_timed, is_arithmetic)
+    for name, quantity in {**artifact.quantities, **artifact.more(frame)}.items():
+        if not wanted(name):
+            continue
+        try:
+            part = quantity.needs(frame)
+            value = quantity.measured(part)
+        except Missing as error:
+            result.missing[name] = error
+        except UnusableRun as error:
+            result.damaged.append(str(error))
+        except Exception as error:
+            why = f"{artifact.id}/{name} could not be measured at {frame.profile}: {type(error).__name__}"
+            cure = STORED_WITHOUT if isinstance(error, KeyError) else ""
+            result.damaged.append(f"{why}: {error}{cure}")
+        else:
+            runs = [part.stored[run] for run in dict.fromkeys(part.ids) if run]
+            result.found[name] = value
+            result.rests[name] = Rests(tuple(read_of(run, quantity.results) for run in runs))
+    result.survey = survey(frame.versions, is_timed, is_arithmetic)
     return result
 
 
@@ -237,20 +258,21 @@ def grades(artifact: str, measurement: Measurement) -> dict[str, Grade]:
     return {claim.id: grading.grade(claim.id, measurement.rests[claim.quantity]) for claim in asked}
 
 
-def scales(panel: Panel, evidence: Evidence, measurement: Measurement, drawn: Iterable[str]) -> set[str]:
-    """The scales of the runs that a panel has ``drawn`` (of all, where it read none) and that no claim rests on."""
-    paper = panel.id.partition("/")[0]
+def scales(
+    artifact: Artifact, groups: Groups, frame: Frame, measurement: Measurement, drawn: Collection[str]
+) -> set[str]:
+    """The scales of the runs of these groups that were ``drawn`` (of all, without any) and that no claim rests on."""
+    paper = artifact.id.partition("/")[0]
     grading = Grading(paper, experiments_of(catalogue.paper(paper)))
-    asked = {spec.id for specs in evidence.groups.values() for spec in specs}
-    claimed = _asked(panel.id) & set(measurement.rests)
+    asked = {spec.id for specs in groups.values() for spec in specs}
+    claimed = _asked(artifact.id) & set(measurement.rests)
     judged = {read.spec.id for name in claimed for read in measurement.rests[name].runs}
-    frame = panel.read(evidence)
     alone = ((asked.intersection(drawn) or asked) - judged).intersection(frame.stored)
     found = set()
-    for specs in evidence.groups.values():  # a group together, for the number of its seeds
+    for specs in groups.values():  # a group together, for the number of its seeds
         runs = tuple(read_of(frame.stored[spec.id]) for spec in specs if spec.id in alone)
         if runs:
-            found.add(grading.grade(f"{panel.id}/drawing", Rests(runs)).rests_on)
+            found.add(grading.grade(f"{artifact.id}/drawing", Rests(runs)).rests_on)
     return found
 
 
@@ -276,7 +298,9 @@ def _verdict(
             if verdict.verdict != "not run":
                 held = standing(claim, artifact, rests.began, stored, rests.digest)
                 verdict = replace(verdict, order=held.order, decides=verdict.decides and held.order in DECIDING)
-                return _unless_contested(_as_registered(verdict, held, measurement.found), measurement)
+                verdict = _as_registered(verdict, held, measurement.found)
+                odd = measurement.survey.contested or measurement.survey.untold
+                return _unless_contested(verdict, measurement) if odd else verdict
             if verdict.red:
                 return verdict
             proxy = proxy or verdict.proxy
@@ -291,7 +315,7 @@ def _judged(claim: Claim, ours: Estimate, rests: Rests, profile: str, grading: G
     """The judge's word on a number and what it rests on; red *not run* where it has no grade or does not fit."""
     try:
         graded = grading.grade(claim.id, rests)
-    except Exception as error:  # hinders no other claim, as in ``measure_evidence``
+    except Exception as error:  # hinders no other claim, as in ``measure_frame``
         why = f"{claim.id} could not be graded: {type(error).__name__}: {error}"
         return Verdict(claim, "not run", why, ours, profile, red=True)
     try:

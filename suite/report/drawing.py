@@ -19,10 +19,9 @@ from xml.etree import ElementTree
 from suite.claims.estimate import EXACT, GRADES
 from suite.claims.judge import NEEDS, ON_A_CPU, PROFILES, Verdict
 from suite.lazy import Figure, pd
-from suite.papers.artifact import Artifact, Evidence, FewSeeds, Groups, Missing, Paper, few_seeds
-from suite.papers.catalogue import entries, published, select
-from suite.papers.measurement import Measurement, grades, judge_artifacts, measure, measure_evidence, scales
-from suite.papers.panel import Panel
+from suite.papers.artifact import Artifact, Groups, Missing, Paper
+from suite.papers.catalogue import PAPERS, entries, published, select
+from suite.papers.measurement import FewSeeds, few_seeds, grades, judge_artifacts, measure, measure_frame, scales
 from suite.report import style
 from suite.report.data import encoded, known, plotted, values
 from suite.runs.archive import Runs
@@ -111,12 +110,17 @@ def _needs(artifact: Artifact, lacking: str) -> str:
 
 def _drawn(artifact: Artifact, source: Runs, profile: str, few: FewSeeds | None = None) -> Drawing:
     groups = few.groups if few else artifact.runs(profile)
-    evidence = Evidence(source, groups, profile)
+    frame = artifact.read(source, profile, groups)
     assert artifact.draw is not None
-    figure = filled(artifact, partial(artifact.draw, evidence))
-    runs = tuple(sorted(evidence.read))
-    measurement = measure_evidence(artifact, evidence) if few else measure(artifact, source, profile, claimed=True)
-    rests_on = _rests_on(artifact, evidence, measurement, runs)
+    figure = filled(artifact, partial(artifact.draw, frame))
+    runs = tuple(sorted(frame.read))
+    measurement = measure_frame(artifact, frame) if few else measure(artifact, source, profile, claimed=True)
+    present = {grade.rests_on for grade in grades(artifact.id, measurement).values()}
+    paper = artifact.id.partition("/")[0]
+    if paper in PAPERS and entries(paper):  # a question of ours has no scale
+        present |= scales(artifact, groups, frame, measurement, runs) - {EXACT}  # exact runs beside others: not named
+        present = present or {EXACT}
+    rests_on = tuple(grade for grade in GRADES if grade in present)
     at = profile if any(groups.values()) else ""
     return stamped(Drawing(artifact, figure, at, rests_on, runs, groups, str(few or "")))
 
@@ -139,20 +143,6 @@ def stamped(drawn: Drawing) -> Drawing:
         _stamp(drawn.figure, drawn.stamp)
         style.lighten(drawn.figure)
     return drawn
-
-
-def _rests_on(
-    artifact: Artifact, evidence: Evidence, measurement: Measurement, taken: tuple[str, ...]
-) -> tuple[str, ...]:
-    """What the artifact's claims rest on, and the runs that a panel draws, the best grade first.
-
-    Exact runs beside others are not named.
-    """
-    present = {rests.rests_on for rests in grades(artifact.id, measurement).values()}
-    if isinstance(artifact, Panel) and entries(artifact.id.partition("/")[0]):  # a question of ours has no scale
-        present |= scales(artifact, evidence, measurement, taken) - {EXACT}
-        present = present or {EXACT}
-    return tuple(grade for grade in GRADES if grade in present)
 
 
 def _stamp(figure: Figure, text: str) -> None:
@@ -293,7 +283,7 @@ def table_of(
         table = plotted(drawn.figure)
         return table if len(table) else values(judge())
     # without runs any profile will do
-    return artifact.frame(Evidence(source, drawn.groups, drawn.profile or "smoke"))
+    return artifact.frame(artifact.read(source, drawn.profile or "smoke", drawn.groups))
 
 
 def draw_selection(

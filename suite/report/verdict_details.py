@@ -18,7 +18,6 @@ from typing import Any
 from suite.claims.estimate import Estimate
 from suite.claims.judge import PROFILES, Claim, Verdict
 from suite.papers.artifact import Artifact
-from suite.papers.panel import Panel
 from suite.papers.register import last_line
 from suite.report.numerals import compared, departures, ours, tolerance
 from suite.runs.archive import Runs
@@ -164,7 +163,7 @@ def reasons(verdict: Verdict, artifact: Artifact | None) -> Iterator[tuple[str, 
         count, _, lacking = verdict.settings.partition(", not ")
         yield "settings", f"{count} printed" + (f"; not printed: {lacking}" if lacking else "")
     yield from _registered(verdict)
-    if isinstance(artifact, Panel) and rule.quantity in artifact.quantities:
+    if artifact and rule.quantity in artifact.quantities:
         measure = function_of(artifact.quantities[rule.quantity].value)
         yield "measure", f"{measure.__module__}:{measure.__qualname__.partition('.<locals>')[0]}"
     if measured is not None:

@@ -165,7 +165,7 @@ class Layered:
         self.sources = tuple(sources)
 
     def ids(self) -> set[str]:
-        return set().union(*(source.ids() for source in self.sources))
+        return set[str]().union(*[each.sealed if isinstance(each, Archive) else each.ids() for each in self.sources])
 
     def read(self, run_id: str) -> Run:
         for source in self.sources:

@@ -10,8 +10,8 @@ import pandas as pd
 
 from paper_figures.crossbow import PAPER
 from suite.claims.judge import judge
+from suite.papers.artifact import Frame
 from suite.papers.catalogue import published
-from suite.papers.panel import Frame
 from suite.spec import RunSpec
 
 PANELS: dict[str, Any] = {artifact.id.partition("/")[2]: artifact for artifact in PAPER.artifacts}

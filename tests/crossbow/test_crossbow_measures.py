@@ -28,8 +28,7 @@ from test_crossbow_comparisons import LEVELS, PAIRS
 from paper_figures.crossbow import readings, server, settings
 from paper_figures.crossbow.readings import LADDER, common_target, rungs
 from suite.model_averaging.time_to_accuracy import epochs_to_accuracy
-from suite.papers.artifact import Missing
-from suite.papers.panel import Frame
+from suite.papers.artifact import Frame, Missing
 from suite.spec import RunSpec
 from suite.training.loop import answered
 

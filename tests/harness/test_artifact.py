@@ -7,7 +7,8 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from suite.papers.artifact import Paper, PaperError, check_name, few_seeds
+from suite.papers.artifact import Paper, PaperError, check_name
+from suite.papers.measurement import few_seeds
 from suite.runs.store import Outcome, Store, encode
 from suite.spec import RunSpec
 

@@ -11,9 +11,8 @@ from fake_paper import fill, specs
 from matplotlib.figure import Figure
 
 from suite.claims.intervals import Interval, mean_interval
-from suite.papers.artifact import Evidence, Missing
+from suite.papers.artifact import FIRST, Artifact, Frame, Missing, Quantity, read_frame
 from suite.papers.measurement import measure
-from suite.papers.panel import FIRST, Frame, Panel, Quantity, read
 from suite.runs.archive import Layered
 from suite.runs.store import DamagedRun
 
@@ -62,7 +61,7 @@ def test_a_value_is_a_number_an_interval_or_a_series_of_seeds() -> None:
 
 def test_a_panel_is_measured_and_drawn_from_stored_runs(tmp_path: Path) -> None:
     first, *others = specs("smoke")
-    panel = Panel("fake/fig9", "", lambda profile: {"a": (first,), "b": tuple(others)})
+    panel = Artifact("fake/fig9", "", lambda profile: {"a": (first,), "b": tuple(others)})
     drawn: list[int] = []
 
     @panel.quantity("best", ["b"])
@@ -83,7 +82,7 @@ def test_a_panel_is_measured_and_drawn_from_stored_runs(tmp_path: Path) -> None:
     assert {read.spec.id for read in found.rests["best"].runs} == {spec.id for spec in others}
     assert found.damaged == ["fake/fig9/wrong could not be measured at smoke: ZeroDivisionError: division by zero"]
     assert panel.draw is not None
-    panel.draw(Evidence(store, panel.runs("smoke"), "smoke"), Figure())
+    panel.draw(panel.read(store, "smoke"), Figure())
     assert drawn == [len(others) + 1]
     assert measure(panel, Layered([]), "smoke").missing.keys() == panel.quantities.keys()
 
@@ -106,7 +105,7 @@ def test_a_damaged_run_stops_what_reads_it(tmp_path: Path) -> None:
             raise KeyError(run_id)
 
     missing, broken = specs("smoke")[:2]
-    frame = read(Evidence(Broken(), {"a": (missing, broken)}, "smoke"))  # type: ignore[arg-type]
+    frame = read_frame(Broken(), {"a": (missing, broken)}, "smoke")  # type: ignore[arg-type]
     with pytest.raises(DamagedRun):
         frame["a"]
     with pytest.raises(DamagedRun):  # others are missing too: that it is damaged is not passed over

@@ -18,9 +18,8 @@ from suite.commands.vary import UndrawableError, differ, draw_side_by_side, draw
 from suite.data.catalogue import DataError
 from suite.own.variation import VariationError, parse, variations, written
 from suite.papers import catalogue
-from suite.papers.artifact import Artifact, Evidence
+from suite.papers.artifact import Artifact, Frame
 from suite.papers.catalogue import paper
-from suite.papers.panel import Panel
 from suite.spec import RunSpec, thaw
 
 FIG5A = paper("isgd").artifact("isgd/fig5a").runs("smoke")
@@ -99,19 +98,19 @@ def drawn(settings: list[float], draw) -> tuple[Figure, pd.DataFrame]:
     """A run at value 1 drawn by ``draw`` beside others, and the table of what is drawn."""
     specs = {"unchanged": RunSpec("toy/run", {"value": 1.0})}
     specs |= {f"value = {value:g}": RunSpec("toy/run", {"value": value}) for value in settings}
-    artifact = Artifact("toy/fig", "", draw=lambda evidence, figure: draw(evidence, figure.subplots()))
-    evidence = {label: Evidence({}, {"runs": (spec,)}, "smoke") for label, spec in specs.items()}
+    artifact = Artifact("toy/fig", "", draw=lambda frame, figure: draw(frame, figure.subplots()))
+    frames = {label: Frame([{"value": spec.settings["value"]}]) for label, spec in specs.items()}
     figure = Figure()
-    draw_side_by_side(artifact, evidence, figure)
-    return figure, drawn_table(artifact, evidence, figure, {"value = 5": {"value": 5.0, "steps": [3, 4, 5]}})
+    draw_side_by_side(artifact, frames, figure)
+    return figure, drawn_table(artifact, frames, figure, {"value = 5": {"value": 5.0, "steps": [3, 4, 5]}})
 
 
-def value(evidence: Evidence) -> float:
-    return float(evidence.groups["runs"][0].settings["value"])
+def value(frame: Frame) -> float:
+    return float(frame.rows[0]["value"])
 
 
 def test_drawings_stand_side_by_side_on_common_axes():
-    figure, table = drawn([5.0, 3.0], lambda evidence, axes: axes.bar([0, 1], [1, value(evidence)]))
+    figure, table = drawn([5.0, 3.0], lambda frame, axes: axes.bar([0, 1], [1, value(frame)]))
     panels = figure.axes
     assert [[patch.get_height() for patch in axes.patches] for axes in panels] == [[1, 1], [1, 5], [1, 3]]
     assert len({axes.get_ylim() for axes in panels}) == 1
@@ -120,8 +119,8 @@ def test_drawings_stand_side_by_side_on_common_axes():
 
 
 def test_a_drawing_that_fails_on_a_setting_is_named_with_it():
-    def draw(evidence, axes):
-        {1.0: "one"}[value(evidence)]
+    def draw(frame, axes):
+        {1.0: "one"}[value(frame)]
 
     with pytest.raises(UndrawableError, match=r"toy/fig does not take runs with value = 2 \(KeyError: 2.0\)"):
         drawn([2.0], draw)
@@ -137,7 +136,7 @@ def test_rounding_is_no_difference(one: float, other: float, another: bool):
 
 
 def test_the_command_computes_what_is_not_there_and_writes_figure_and_table(papers, tmp_path: Path, capsys):
-    own = Panel("toy/fig9", "Draws", lambda profile: {"draws": toy.specs(value=1.0)}, quantities=toy.QUANTITIES)
+    own = Artifact("toy/fig9", "Draws", lambda profile: {"draws": toy.specs(value=1.0)}, quantities=toy.QUANTITIES)
     own.drawing(lambda frame, figure: figure.subplots().plot(frame["draws"]["value"].to_numpy()))
     whole = replace(toy.PAPER, artifacts=(*toy.PAPER.artifacts, own))
     catalogue.PAPERS["toy"] = catalogue.Registered(lambda: whole, toy.HERE)

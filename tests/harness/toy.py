@@ -16,9 +16,8 @@ import pandas as pd
 from suite.claims.intervals import Interval
 from suite.experiment import Context, Experiment, OutOfTime
 from suite.papers import catalogue, evidence, register
-from suite.papers.artifact import Artifact, Groups, Paper
+from suite.papers.artifact import Artifact, Frame, Groups, Paper, Quantity
 from suite.papers.catalogue import entries as claims_of
-from suite.papers.panel import Frame, Panel, Quantity
 from suite.runs.files import write_whole
 from suite.runs.store import Outcome, encode
 from suite.spec import RunSpec, seed
@@ -119,7 +118,7 @@ PAPER = Paper(
     "A toy",
     "Nobody, nowhere, never.",
     (
-        Panel("toy/table1", "Draws", runs, quantities=QUANTITIES),
+        Artifact("toy/table1", "Draws", runs, quantities=QUANTITIES),
         Artifact("toy/fig1", "Training", training),
         Artifact("toy/fig2", "Elsewhere", nothing),
     ),

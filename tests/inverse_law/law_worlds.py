@@ -10,7 +10,7 @@ from typing import Any
 from fabricated_frames import frame_of
 
 from paper_figures.inverse_law.settings import law_runs
-from suite.papers.panel import Frame
+from suite.papers.artifact import Frame
 from suite.spec import RunSpec
 
 Law = Callable[[RunSpec, str], float]

@@ -20,10 +20,9 @@ from paper_figures.inverse_law.joint import NETWORKS, Prediction, collapse_runs,
 from paper_figures.inverse_law.settings import LIMIT, curve_runs
 from suite.batch_size.joint_choice import JointLaw
 from suite.batch_size.law import Updates
-from suite.papers.artifact import Evidence, Missing
+from suite.papers.artifact import Frame, Missing, read_frame
 from suite.papers.catalogue import entries
 from suite.papers.evidence import committed
-from suite.papers.panel import Frame, read
 from suite.runs.archive import Layered
 
 CLAIMS = [c.id for c in entries("inverse_law") if c.artifact == "inverse_law/collapse"]
@@ -233,7 +232,7 @@ def test_misfits_and_their_spread_by_hand():
 
 def test_constants_written_before_are_those_of_the_stored_runs() -> None:
     """A network whose stored curves are not all committed is left out; the LeNets on MNIST always are."""
-    frame = read(Evidence(Layered(committed()), known_runs(), "reduced"))
+    frame = read_frame(Layered(committed()), known_runs(), "reduced")
     whole = [n for n in NETWORKS if all(frame.whole(f"known {name}") for name in n.known)]
     assert {n.name for n in whole} >= {"mnist_small", "mnist_medium", "mnist_large"}
     for network in whole:

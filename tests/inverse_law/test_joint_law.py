@@ -15,9 +15,8 @@ from paper_figures.inverse_law.law import crossings, searches
 from paper_figures.inverse_law.settings import BY_NAME, curve_specs
 from suite.batch_size.joint_choice import JointLaw, choose_batch_and_rate, choose_jointly, fit_joint_law
 from suite.batch_size.law import FitError, Updates
-from suite.papers.artifact import Evidence
+from suite.papers.artifact import read_frame
 from suite.papers.evidence import committed
-from suite.papers.panel import read
 from suite.runs.archive import Layered
 
 LAW = JointLaw(way=10.0, relaxation=12.0, noise=30.0)
@@ -139,7 +138,7 @@ REGRET = 0.15  # seconds to the threshold beyond the least of the exhaustive swe
 def test_regret_against_the_exhaustive_sweep_on_stored_curves(names):
     """Chosen from seed 0 alone; judged by the means over the other nine seeds and the seconds that the runs took."""
     groups = {name: curve_specs(BY_NAME[name], "reduced") for name in names}
-    frame = read(Evidence(Layered(committed()), groups, "reduced"))
+    frame = read_frame(Layered(committed()), groups, "reduced")
     runs = {BY_NAME[name].rate: searches(frame, [name]) for name in names}
     threshold = BY_NAME[names[0]].thresholds("reduced")[-1]
     table = {(u.batch, rate): u for rate, each in runs.items() for u in crossings(each, threshold)}

@@ -15,8 +15,7 @@ from paper_figures.inverse_law.law import exponent, families, law_fit
 from paper_figures.inverse_law.misfits import FAR
 from paper_figures.inverse_law.settings import BY_NAME, ROWS
 from suite.batch_size.law import Updates, fit_inverse_law
-from suite.papers.artifact import Missing
-from suite.papers.panel import Frame
+from suite.papers.artifact import Frame, Missing
 from suite.spec import RunSpec
 
 LARGE, SLOW, FAST = "mnist_large-lr0p01", "mnist_medium-lr0p01", "mnist_medium-lr0p05"

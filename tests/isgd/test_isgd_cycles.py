@@ -11,8 +11,7 @@ import pytest
 from fabricated_frames import frame_of, measured, verdict
 
 from paper_figures.isgd import fig1
-from suite.papers.artifact import Missing
-from suite.papers.panel import Frame
+from suite.papers.artifact import Frame, Missing
 
 
 def cycle(losses: Any) -> dict[str, Any]:

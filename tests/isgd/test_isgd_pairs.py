@@ -11,9 +11,8 @@ from fabricated_frames import frame_of, measured, student, verdict
 
 from paper_figures.isgd import fig5, fig6, settings, zeta
 from paper_figures.isgd.zeta import GRID, Treatment
-from suite.papers.artifact import Missing
+from suite.papers.artifact import Frame, Missing
 from suite.papers.catalogue import paper
-from suite.papers.panel import Frame
 
 AT = [0, 100, 200, 300, 400, 500]
 # test errors of three seeds: SGD is at 1% from 400, 500 and 300 updates on, ISGD from 200, 400 and 300

@@ -12,8 +12,7 @@ from fabricated_frames import frame_of, measured, student, verdict
 
 from paper_figures.isgd import fig2, fig8
 from paper_figures.isgd.settings import NETWORKS
-from suite.papers.artifact import Missing
-from suite.papers.panel import Frame
+from suite.papers.artifact import Frame, Missing
 
 # ---------------------------------------------------------------- Fig. 5(b)
 

@@ -16,10 +16,9 @@ import pytest
 import walk
 
 from suite.papers import catalogue, measurement
-from suite.papers.artifact import Artifact
+from suite.papers.artifact import Artifact, Quantity
 from suite.papers.catalogue import PAPERS, paper, published
 from suite.papers.evidence import committed
-from suite.papers.panel import Quantity
 from suite.runs.archive import Layered
 from suite.runs.environment import ROOT
 from suite.runs.store import Store

@@ -11,7 +11,7 @@ from fabricated_frames import frame_of
 from paper_figures.matex_agd.exchanges import ALEXNET, CASES, DELAYED, GOOGLENET, LAYER_WISE, METHODS, SHARED, SPEEDS
 from paper_figures.matex_agd.settings import CHECKPOINTS
 from paper_figures.matex_agd.table1 import ROWS, printed_table
-from suite.papers.panel import Frame
+from suite.papers.artifact import Frame
 
 PRINTED = {row: np.array(values) for row, values in printed_table().items()}
 REPEATS, ARMS = 5, ("serial", "split", "partitioned")

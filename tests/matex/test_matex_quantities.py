@@ -19,9 +19,8 @@ from paper_figures.matex_agd.fig1 import TRAINED
 from paper_figures.matex_agd.settings import LABELS
 from paper_figures.matex_agd.table1 import BATCHES, ROWS
 from suite.claims.judge import judge
-from suite.papers.artifact import Missing
+from suite.papers.artifact import Frame, Missing
 from suite.papers.catalogue import paper, published
-from suite.papers.panel import Frame
 
 PANELS: dict[str, Any] = {artifact.id: artifact for artifact in paper("matex_agd").artifacts}
 QUANTITIES = {

@@ -20,8 +20,8 @@ from paper_figures.rudra.plans import (
 )
 from paper_figures.rudra.settings import BATCHES, LEARNERS, Configuration, grid
 from paper_figures.rudra.table4 import printed_minutes
+from suite.papers.artifact import Frame
 from suite.papers.catalogue import paper, printed_value
-from suite.papers.panel import Frame
 
 PANELS: dict[str, Any] = {artifact.id: artifact for artifact in paper("rudra").artifacts}
 PRODUCTS = [range(1, 7), range(7, 14), range(14, 19), range(19, 24)]  # the paper's groups of Table 2

@@ -20,9 +20,8 @@ from suite.claims.intervals import Interval
 from suite.claims.judge import Claim, judge
 from suite.data.catalogue import DATASETS
 from suite.experiment import Context
-from suite.papers.artifact import Missing
+from suite.papers.artifact import Artifact, Frame, Missing
 from suite.papers.catalogue import experiment, published
-from suite.papers.panel import Frame, Panel
 
 MEASURED = [c for c in published("rudra") if c.quantity in PANELS[c.artifact].quantities]
 PAIRS = ((18.09, 18.41), (20.04, 19.65), (19.52, 19.59), (23.25, 22.14), (27.16, 27.27), (29.83, 29.9))  # Table 2
@@ -277,7 +276,7 @@ def test_the_identities_of_the_update_rules_hold(tmp_path: Path) -> None:
 
 
 def test_tables_hold_what_is_printed_and_what_is_stored() -> None:
-    panel: Panel = PANELS["rudra/table2"]
+    panel: Artifact = PANELS["rudra/table2"]
     frame = world(True)
     table = table2.table(frame)
     printed = table[table["source"] == "printed"].pivot(index="row", columns="quantity", values="value")

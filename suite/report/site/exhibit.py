@@ -10,7 +10,6 @@ from typing import Any
 from suite.claims.judge import PROFILES, Verdict
 from suite.papers.artifact import Artifact, Missing, Paper
 from suite.papers.measurement import besides, measurements
-from suite.papers.panel import Panel
 from suite.report.curves import curves
 from suite.report.data import encoded, values
 from suite.report.drawing import DrawingError, drawing, naming, table_of, whole_and_panel
@@ -102,9 +101,10 @@ def command(artifact: Artifact | None, profile: str) -> str:
 
 def module_of(artifact: Artifact | None) -> str:
     """The module that an artifact is written in; "" for one that nothing is written for."""
-    measured = [each.value for each in artifact.quantities.values()] if isinstance(artifact, Panel) else []
-    drawn = [artifact.draw] if artifact and artifact.draw else []
-    return next((function_of(each).__module__ for each in (*drawn, *measured)), "")
+    if artifact is None:
+        return ""
+    measured = [each.value for each in artifact.quantities.values()]
+    return next((function_of(each).__module__ for each in (artifact.draw, *measured) if each), "")
 
 
 def text_of(module: str) -> str:
