@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,8 +11,7 @@ from benchmarks.floors import faster
 from benchmarks.workloads import GROWTH, WORKLOADS
 from suite.report.speed import ratio
 from suite.runs import environment
-from suite.runs.files import write_whole
-from suite.speed.baselines import FORMAT, GateError, check, read
+from suite.speed.baselines import FORMAT, GateError, check, read, write
 
 DIGITS = 5  # significant, of stored seconds: timing is no better
 PLACES = {workload.name: place for place, workload in enumerate((*WORKLOADS, *GROWTH))}
@@ -63,21 +61,10 @@ class Book:
         self.write()
 
     def write(self) -> None:
-        """Write the whole document, so that it is there whole or not at all."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(self.path, text(self.document).encode())
-
-
-def text(document: Mapping[str, Any]) -> str:
-    """The document as JSON, a line for each side; workloads in their order, whenever each was measured."""
-    head = {name: value for name, value in document.items() if name != "workloads"}
-    parts = [json.dumps(head, indent=1)[:-2] + ',\n "workloads": {']
-    workloads = []
-    for name, workload in sorted(document["workloads"].items(), key=lambda row: PLACES.get(row[0], len(PLACES))):
-        plain = {key: value for key, value in workload.items() if key != "sides"}
-        sides = ",\n".join(f"    {json.dumps(side)}: {json.dumps(made)}" for side, made in workload["sides"].items())
-        workloads.append(f'  {json.dumps(name)}: {json.dumps(plain)[:-1]}, "sides": {{\n{sides}\n  }}}}')
-    return "\n".join([*parts, ",\n".join(workloads), " }", "}"]) + "\n"
+        """Write the whole document, its workloads in their order, whenever each was measured."""
+        known = self.document["workloads"].items()
+        workloads = dict(sorted(known, key=lambda row: PLACES.get(row[0], len(PLACES))))
+        write(self.path, {**self.document, "workloads": workloads})
 
 
 def load() -> dict[str, float]:

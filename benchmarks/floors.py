@@ -12,7 +12,7 @@ import contextlib
 import ctypes
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,9 +39,7 @@ def floors(device: str, threads: int, timed: Timed | None = None) -> dict[str, A
     TF32 off unless torch was told otherwise.
     """
     timed = timed or best
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
+    with computing_with(threads):
         peak = 0.0
         for rows in MATRICES[device]:
             a, b, out = (torch.ones(rows, rows, device=device) for _ in range(3))
@@ -52,8 +50,6 @@ def floors(device: str, threads: int, timed: Timed | None = None) -> dict[str, A
             copies.append([size, size / timed(partial(target.copy_, source), device)])
         nothing = torch.empty(0, device=device)
         call = timed(partial(torch.neg, nothing), device)
-    finally:
-        torch.set_num_threads(before)
     found = {"flops_per_second": peak, "bytes_per_second": copies[-1][1], "copies": copies, "call_seconds": call}
     if device == "cpu" and (core := core_flops(timed)):
         found["processor_flops_per_second"] = threads * core
@@ -68,14 +64,21 @@ def core_flops(timed: Timed) -> float | None:
         source = Source(Path(__file__).with_name("multiply_adds.cpp"))
         loop = source.library({}, lambda path, _: ctypes.CDLL(str(path)).multiply_adds)
         loop.restype, last = ctypes.c_double, ctypes.byref(ctypes.c_float())
-        before = torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
+        with computing_with(1):
             call = partial(loop, ctypes.c_long(TURNS), ctypes.c_float(0.5), last)
             return float(call()) / timed(call, "cpu")
-        finally:
-            torch.set_num_threads(before)
     return None
+
+
+@contextlib.contextmanager
+def computing_with(threads: int) -> Iterator[None]:
+    """So many threads of torch's inside."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def product_seconds(workload: Workload, device: str, threads: int) -> float:
@@ -93,9 +96,7 @@ def product_seconds(workload: Workload, device: str, threads: int) -> float:
 @cache
 def seconds_of(product: Product, device: str, threads: int) -> float:
     """Seconds of a call of products: of both orders, that of the transposed operands too, the faster."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
+    with computing_with(threads):
         n, rows, inner, columns = product
         found = []
         for left, right in ((rows, columns), (columns, rows)):
@@ -104,8 +105,6 @@ def seconds_of(product: Product, device: str, threads: int) -> float:
             call = partial(torch.bmm, a, b, out=out) if n > 1 else partial(torch.mm, a[0], b[0], out=out[0])
             found.append(best(call, device, SHORT))
         return min(found)
-    finally:
-        torch.set_num_threads(before)
 
 
 def best(call: Callable[[], object], device: str, patience: float = PATIENCE) -> float:

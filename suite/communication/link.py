@@ -16,9 +16,9 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 COMMAND_SECONDS = 10.0
@@ -70,22 +70,13 @@ def inside(network: str) -> Iterator[None]:
 
 def _fresh() -> int:
     """A descriptor of a new namespace, which a thread of its own makes so that no other one moves."""
-    made: list[int] = []
-    failed: list[NoLab] = []
 
-    def make() -> None:
-        try:
-            _system("unshare", NEW_NETWORK)
-            made.append(os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC))
-        except NoLab as error:
-            failed.append(error)
+    def make() -> int:
+        _system("unshare", NEW_NETWORK)
+        return os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
 
-    thread = threading.Thread(target=make)
-    thread.start()
-    thread.join()
-    if failed:
-        raise failed[0]
-    return made[0]
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(make).result()
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,11 @@ class Decoded(NamedTuple):
     checksum: str
 
 
+def decoded(inputs: np.ndarray, targets: np.ndarray) -> Decoded:
+    """A split in memory."""
+    return Decoded(inputs, targets, checksum(inputs, targets))
+
+
 def checksum(inputs: np.ndarray, targets: np.ndarray) -> str:
     """sha256 over shape, inputs and targets: the identity of a decoded split, not of its files."""
     digest = hashlib.sha256(repr((inputs.shape, str(inputs.dtype), str(targets.dtype))).encode())
@@ -54,8 +59,8 @@ def cached(folder: Path, key: str, decode: Callable[[], tuple[np.ndarray, np.nda
     found = _read(folder, key)
     if found is not None:
         return found
-    inputs, targets = decode()
-    found = Decoded(inputs, targets, checksum(inputs, targets))
+    found = decoded(*decode())
+    inputs, targets, _ = found
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(folder / f"{key}.inputs.npy", lambda stream: np.save(stream, inputs))

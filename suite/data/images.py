@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from suite.data import embedded, parquet
-from suite.data.cache import Decoded, cached, checksum, source_key
+from suite.data.cache import Decoded, cached, decoded, source_key
 from suite.data.catalogue import DataError, DatasetInfo, cache_folder, dataset, present_files
 from suite.data.text import character_windows, load_pairs
 
@@ -67,7 +67,7 @@ def load_images(
     if name == "digits":
         found = _digits(split, 28 if size is None else size, cache)
     elif name == "colours":
-        found = _generated(*embedded.colours(split, examples or info.sizes[split]))
+        found = decoded(*embedded.colours(split, examples or info.sizes[split]))
     elif info.load is not None:
         found = _of_ones_own(name, split)
     else:
@@ -75,8 +75,7 @@ def load_images(
     if digest is not None and digest != (content := content_digest(name, root, cache)):
         raise DataError(f"{name}: its content is {content}, and the run is of {digest}; plan it anew")
     if examples is not None and examples < len(found.targets):
-        inputs, targets = found.inputs[:examples], found.targets[:examples]
-        found = Decoded(inputs, targets, checksum(inputs, targets))
+        found = decoded(found.inputs[:examples], found.targets[:examples])
     pixels, labels = torch.from_numpy(found.inputs), torch.from_numpy(found.targets)
     return Images(pixels, labels, info.classes, name, split, found.checksum)
 
@@ -101,7 +100,7 @@ def _of_ones_own(name: str, split: str) -> Decoded:
     load = dataset(name).load
     assert load is not None
     inputs, targets = (np.ascontiguousarray(each) for each in load(split))
-    return _generated(inputs, targets.astype(np.int64))
+    return decoded(inputs, targets.astype(np.int64))
 
 
 def content_digest(name: str, root: Path | None = None, cache: Path | None = None) -> str:
@@ -117,11 +116,7 @@ def _digits(split: str, size: int, cache: Path | None) -> Decoded:
     try:
         return cached(cache_folder(cache) / "images", key, make)
     except DataError:  # nowhere to keep them
-        return _generated(*make())
-
-
-def _generated(inputs: np.ndarray, targets: np.ndarray) -> Decoded:
-    return Decoded(inputs, targets, checksum(inputs, targets))
+        return decoded(*make())
 
 
 def _stored(info: DatasetInfo, split: str, root: Path | None, cache: Path | None) -> Decoded:

@@ -142,7 +142,7 @@ def baseline(documents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "versions": last.get("versions", {}),
         "sessions": max(len(sessions) for row in rows.values() for sessions in row.values()),
         "unit": "log(ours / rival) of a round",
-        "workloads": rows,
+        "workloads": dict(sorted(rows.items())),
     }
 
 
@@ -159,10 +159,10 @@ def others(known: Mapping[str, Any], measured: Sequence[Mapping[str, Any]]) -> d
 
 
 def write(path: Path, made: Mapping[str, Any]) -> None:
-    """Write a baseline, a line for each workload."""
+    """Write a baseline or a benchmark document whole or not at all, a line for each workload."""
     path.parent.mkdir(parents=True, exist_ok=True)
     head = json.dumps({name: value for name, value in made.items() if name != "workloads"}, indent=1)[:-2]
-    rows = ",\n".join(f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in sorted(made["workloads"].items()))
+    rows = ",\n".join(f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in made["workloads"].items())
     write_whole(path, f'{head},\n "workloads": {{\n{rows}\n }}\n}}\n'.encode())
 
 

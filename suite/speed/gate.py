@@ -102,7 +102,7 @@ def accept(documents: Sequence[Mapping[str, Any]], folder: Path, *, anew: bool =
         gained = {row["workload"] for row in compare(known, made)["rows"] if row["faster"]}
         fastest |= {name: row for name, row in known["workloads"].items() if name not in gained}
     write(path, made)
-    write(path.with_name(LEVEL), {**made, "workloads": fastest})
+    write(path.with_name(LEVEL), {**made, "workloads": dict(sorted(fastest.items()))})
     return path
 
 

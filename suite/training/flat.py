@@ -217,6 +217,10 @@ class FlatModule:
         like = [torch.empty(shape, device="meta") for shape in self.buffer_shapes.values()]
         return dict(zip(self.buffer_shapes, _views(buffers, like, False), strict=True))
 
+    def counters(self) -> dict[str, Tensor]:
+        """Copies of the integer buffers: batch norm counts in them, and calls side by side must not share one."""
+        return {n: buffer.clone() for n, buffer in self.module.named_buffers() if not buffer.is_floating_point()}
+
     def scale(self, multipliers: dict[str, float]) -> Tensor | None:
         """Per-parameter multipliers as a vector [d]; None when all are one."""
         if all(value == 1 for value in multipliers.values()):

@@ -99,16 +99,9 @@ class Classification:
     def loss_of(self, parameters: Mapping[str, Tensor], buffers: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         """The same of parameters by name, for vmap."""
         inputs, targets = batch
-        state = dict(parameters)
-        fresh: dict[str, Tensor] = {}
-        start = 0
-        for name, buffer in self.flat.module.named_buffers():
-            if buffer.is_floating_point():
-                fresh[name] = buffers[start : start + buffer.numel()].view(buffer.shape).clone()
-                start += buffer.numel()
-            else:
-                state[name] = buffer.clone()
-        outputs = torch.func.functional_call(self.flat.module, {**state, **fresh}, (inputs,))
+        fresh = {name: view.clone() for name, view in self.flat.named_buffers(buffers).items()}
+        state = {**parameters, **self.flat.counters(), **fresh}
+        outputs = torch.func.functional_call(self.flat.module, state, (inputs,))
         after = torch.cat([b.reshape(-1) for b in fresh.values()]) if fresh else buffers
         return self.criterion(outputs, targets), after
 

@@ -119,18 +119,13 @@ class RowGradients:
         leaves = {name: aligned(view).requires_grad_() for name, view in flat.named(point).items()}
         buffers = {name: view.clone() for name, view in flat.named_buffers(self.buffers[i]).items()}
         with self.problem.numerics.forward(self.points.device.type):
-            state = {**leaves, **counters(flat.module), **buffers}
+            state = {**leaves, **flat.counters(), **buffers}
             outputs = torch.func.functional_call(flat.module, state, (inputs,))
             loss = self.problem.criterion(outputs, targets)
         flat.flatten(torch.autograd.grad(loss, tuple(leaves.values()), allow_unused=True), self.grads[i])
         self.losses[i] = loss.detach()
         if buffers:
             torch.cat([buffer.detach().reshape(-1) for buffer in buffers.values()], out=self.after[i])
-
-
-def counters(module: torch.nn.Module) -> dict[str, Tensor]:
-    """Copies of a module's integer buffers: batch norm counts in them, and branches must not share a counter."""
-    return {name: buffer.clone() for name, buffer in module.named_buffers() if not buffer.is_floating_point()}
 
 
 def update_refusal(algorithm: Algorithm[Any], d: int) -> str | None:
