@@ -301,7 +301,6 @@ def draw_bars(table: pd.DataFrame, axes: Axes, modelled: pd.DataFrame | None = N
             expected = modelled[modelled["devices"] == count].set_index("approach").loc[approaches]
             label = "cost model" if count == counts[-1] else None
             axes.plot(at, expected["rate"], "x", color=INK, markersize=5, linestyle="none", label=label)
-    axes.axvline(approaches.index(LAYER_WISE[0]) - 0.5, color=INK, linewidth=0.8, linestyle=":")
     labels = [name.replace("layer-wise, ", "layer-wise\n").replace("AGD ", "AGD\n") for name in approaches]
     axes.set_xticks(range(len(labels)), labels)
     axes.grid(visible=False, axis="x")
