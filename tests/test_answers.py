@@ -91,9 +91,24 @@ def test_the_numbers_of_the_committed_answers_are_those_of_the_stored_runs():
     told = [answer for answer in answers([OWN]) if "rudra/table2/against-print" in answer.names]
     found = beside_claims(told, source)
     rms, _, rows = found["rudra/table2/against-print"].values
-    printed = [17.9, 18.15, 18.56, 18.09, 18.41, 18.92, 19.52, 19.59, 23.01, 27.16, 27.27, 29.83, 29.9]  # by hand
+    printed = [
+        17.9,
+        18.15,
+        18.56,
+        18.09,
+        18.41,
+        18.92,
+        19.52,
+        19.59,
+        23.01,
+        27.16,
+        27.27,
+        28.31,
+        29.83,
+        29.9,
+    ]  # by hand
     wanted = [(1, 128, 0), (30, 4, 0), (30, 8, 0), (30, 4, 1), (30, 4, 30), (18, 8, 18), (2, 128, 2), (2, 128, 1)]
-    wanted += [(4, 128, 4), (30, 32, 1), (30, 32, 30), (10, 128, 1), (10, 128, 10)]
+    wanted += [(4, 128, 4), (30, 32, 1), (30, 32, 30), (18, 64, 18), (10, 128, 1), (10, 128, 10)]
     settings = [label((n if learners > 1 else 0, batch, learners)) for learners, batch, n in wanted]
     table = paper("rudra").artifact("rudra/table2")
     frame = table.read(source, "paper")

@@ -115,9 +115,11 @@ def draw_epochs(frame: Frame, figure: Figure) -> None:
     table = arrivals(frame)
     plots.bars(table, left, "epochs")
     plots.finish(left, table, "epochs to {} test accuracy, ours", 1)
+    top = max(33, left.get_ylim()[1])  # both sides are read against each other
+    left.set_ylim(0, top)
     names = [f"SMA\nk = {k}" for k in (1, 4)]
     plots.printed_marks(right, names, [printed_value(f"crossbow/fig12b/epochs-m{k}") for k in (1, 4)])
-    right.set(ylabel=f"epochs to {100 * settings.TARGET:g}% test accuracy, printed", ylim=(0, 33))
+    right.set(ylabel=f"epochs to {100 * settings.TARGET:g}% test accuracy, printed", ylim=(0, top))
     right.margins(x=0.5)
     right.grid(visible=False, axis="x")
     plots.legend_above(right, 1)

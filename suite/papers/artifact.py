@@ -226,9 +226,10 @@ class Quantity:
     def measured(self, part: Frame) -> Estimate:
         """The number with its interval, from the part of the frame that it needs."""
         own = [row["run"] for row in part.rows if row["group"] not in self.beside]
+        value = self.value(part)  # first: the note of a number that is missing may not be made
         note = self.note if isinstance(self.note, str) else self.note(part)
         shown = self.shown if isinstance(self.shown, bool) else self.shown(part)
-        return over_seeds(self.value(part), dict.fromkeys(own), note, proxy=shown)
+        return over_seeds(value, dict.fromkeys(own), note, proxy=shown)
 
 
 def no_runs(profile: str) -> Groups:

@@ -306,6 +306,8 @@ def _verdict(
             proxy = proxy or verdict.proxy
         if ours is not None and ours.known:
             proxy = proxy or ours
+        elif large_enough:  # one seed of the claim's size says more of it than all of a smaller one
+            proxy = proxy or measurement.few_seeds.get(claim.quantity)
     few = [m.few_seeds[claim.quantity] for m in measured.values() if claim.quantity in m.few_seeds]
     proxy = proxy or next(iter(few), None)
     return not_run(claim, lacking(claim, measured), proxy)

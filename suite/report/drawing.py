@@ -80,21 +80,19 @@ class Drawing:
 def drawing(artifact: Artifact, source: Runs, profile: str | None = None) -> Drawing | None:
     """The artifact drawn from the largest profile whose runs are stored, or from ``profile`` alone.
 
-    Where no profile has them all it is drawn from the seeds that are stored, and says how many they are.
+    Where seeds are missing it is drawn from those that are stored, and says how many they are.
     None for an artifact without a drawing. Raises Missing, naming what lacks at each profile, when no profile has
     the runs, UnusableRun when a stored run that it needs cannot be used, and DrawingError for a programming error.
     """
     if artifact.draw is None:
         return None
     lacking: dict[str, None] = {}
-    profiles = (profile,) if profile else tuple(reversed(PROFILES))
-    for name in profiles:
+    for name in (profile,) if profile else tuple(reversed(PROFILES)):
         try:
             with naming(artifact.id):
                 return _drawn(artifact, source, name)
         except Missing as error:
             lacking[str(error)] = None
-    for name in profiles:
         with contextlib.suppress(Missing), naming(artifact.id):
             if few := few_seeds(artifact.runs(name), source.ids()):
                 return _drawn(artifact, source, name, few)
