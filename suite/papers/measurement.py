@@ -304,12 +304,8 @@ def _verdict(
             if verdict.red:
                 return verdict
             proxy = proxy or verdict.proxy
-        if ours is not None and ours.known:
-            proxy = proxy or ours
-        elif large_enough:  # one seed of the claim's size says more of it than all of a smaller one
-            proxy = proxy or measurement.few_seeds.get(claim.quantity)
-    few = [m.few_seeds[claim.quantity] for m in measured.values() if claim.quantity in m.few_seeds]
-    proxy = proxy or next(iter(few), None)
+        # a seed of a larger size says more than all of a smaller one
+        proxy = proxy or (ours if ours is not None and ours.known else measurement.few_seeds.get(claim.quantity))
     return not_run(claim, lacking(claim, measured), proxy)
 
 

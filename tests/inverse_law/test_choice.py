@@ -201,6 +201,7 @@ THREE = [Updates(m, tuple(100 + 1000 / m + more for more in (0.0, 5.0, -5.0))) f
 
 def test_seconds_to_converge_are_updates_times_the_seconds_of_one():
     choice = choose(SECONDS, THREE)
+    assert choice.batch == 16  # where an update takes no more than at 4
     assert choice.closed_form == choice.knee.knee
     assert choice.predicted[64] == pytest.approx((100 + 1000 / 64) * 2.5, rel=1e-3)
     assert list(choice.predicted) == list(choice.frame()["batch"]) == [4, 16, 64, 256]
