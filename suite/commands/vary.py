@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -19,7 +18,7 @@ from suite.commands.run import RunOptions, run_artifacts
 from suite.commands.submit import Request, submit_artifacts
 from suite.data.catalogue import DataError, available
 from suite.experiment import Context
-from suite.lazy import Axes, Figure, pd
+from suite.lazy import Axes, Figure, np, pd
 from suite.own.variation import Variation, VariationError, parse, variations
 from suite.papers.artifact import Artifact, Frame, Groups, Missing, Paper
 from suite.papers.catalogue import SelectorError, experiment, published, select
@@ -226,12 +225,9 @@ def show_quantities(artifact: Artifact, frames: Mapping[str, Frame]) -> None:
 
 def differ(found: Sequence[Estimate]) -> bool:
     """Whether a quantity is another in some of these, by more than rounding."""
-    numbers = [[*each.values, *each.low, *each.high] for each in found]
-    return not all(len(numbers[0]) == len(each) and all(map(near, numbers[0], each)) for each in numbers[1:])
-
-
-def near(one: float, other: float) -> bool:
-    return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12) or (math.isnan(one) and math.isnan(other))
+    first, *others = ([*each.values, *each.low, *each.high] for each in found)
+    close = partial(np.allclose, first, rtol=1e-9, atol=1e-12, equal_nan=True)
+    return not all(len(first) == len(each) and close(each) for each in others)
 
 
 def _said(value: Estimate, claim: Claim | None) -> list[str]:

@@ -299,8 +299,7 @@ def _verdict(
                 held = standing(claim, artifact, rests.began, stored, rests.digest)
                 verdict = replace(verdict, order=held.order, decides=verdict.decides and held.order in DECIDING)
                 verdict = _as_registered(verdict, held, measurement.found)
-                odd = measurement.survey.contested or measurement.survey.untold
-                return _unless_contested(verdict, measurement) if odd else verdict
+                return _unless_contested(verdict, measurement)
             if verdict.red:
                 return verdict
             proxy = proxy or verdict.proxy
