@@ -9,6 +9,7 @@ from paper_figures.crossbow import plots, readings, settings
 from suite.claims.intervals import Interval, over_ends
 from suite.lazy import Figure, np, pd
 from suite.papers.artifact import Artifact, Frame, Groups, Missing, Quantity
+from suite.runs.store import Run
 
 MIB = 2**20
 TRAINED = {"growing": "1, then 2, then 4 learners", "followed": "4 learners throughout"}
@@ -26,7 +27,12 @@ def many_learners(profile: str) -> Groups:
 
 
 def tuned(profile: str) -> Groups:
-    return {"tuner": (settings.TUNER,), **settings.throughput(profile), **settings.followed(profile)}
+    return {
+        "tuner": (settings.TUNER,),
+        **settings.throughput(profile),
+        **settings.followed(profile),
+        **settings.apart(profile),
+    }
 
 
 def two_level(profile: str) -> Groups:
@@ -140,6 +146,31 @@ def about_change(frame: Frame) -> str:
 def milliseconds(frame: Frame) -> float:
     """The longest change of the number of learners."""
     return 1000 * float(frame.one(readings.THROUGHPUT)["resize_seconds"])
+
+
+def settled(run: Run) -> pd.DataFrame:
+    """The number of learners at which each device's tuner ended, by repeat (rows) and device (columns)."""
+    ends = run.curve("readings").drop_duplicates(["device", "repeat"])
+    return ends.pivot(index="repeat", columns="device", values="settled")
+
+
+def about_apart(frame: Frame) -> str:
+    said = []
+    for run in frame.runs_of("apart"):
+        ends = settled(run)
+        counts = ends.stack().value_counts().sort_index()
+        where = ", ".join(f"{learners} ({times})" for learners, times in counts.items())
+        same = 100 * float((ends.nunique(axis=1) == 1).mean())
+        said.append(f"{run.spec.settings['model']}: ended at {where} learners (tunings), both devices alike in {same:g}%")
+    return "; ".join(said) + "; cores of one processor in place of GPUs"
+
+
+@ALG2.quantity("one-gpu-enough", ["apart"], note=about_apart)
+def one_is_enough(frame: Frame) -> list[float]:
+    """Share of tunings that end within one learner of the first device's, network by network."""
+    frame.refuse_skipped("apart")
+    ends = map(settled, frame.runs_of("apart"))
+    return [float((each.drop(columns=0).sub(each[0], axis="index").abs() <= 1).to_numpy().mean()) for each in ends]
 
 
 def errors(frame: Frame, group: str) -> list[list[float]]:

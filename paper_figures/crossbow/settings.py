@@ -282,6 +282,14 @@ def throughput(profile: str) -> Groups:
     return found
 
 
+def apart(profile: str) -> Groups:
+    """Two equal devices that are tuned apart, on two networks: the cores of a quiet machine, no part of ``smoke``."""
+    common = {"devices": 2, "most": 8, "turns": 25, "repeats": 20, "threshold": 0.05}
+    sizes = {"digits_lenet": 4, "crossbow_lenet": LENET_BATCH} if profile == "reduced" else {}
+    runs = (RunSpec("crossbow/apart", {"model": name, "batch": batch, **common}) for name, batch in sizes.items())
+    return {"apart": tuple(runs)} if sizes else {}
+
+
 def timed_groups(profile: str, *names: str, target: float | None = None) -> Groups:
     """Groups of :func:`groups`, and as ``throughput`` the run that measures how fast several learners are."""
     return {**groups(profile, *names, target=target), "throughput": throughput(profile)["throughput"]}

@@ -90,6 +90,25 @@ def test_the_tuner_is_held_against_the_least_time(tuned: int, word: str) -> None
         found("fig14a/auto-tuner-picks-best", lacking)
 
 
+@pytest.mark.parametrize(("second", "share"), [((2, 4, 3), 1.0), ((5, 3, 1), 1 / 3)])
+def test_a_second_device_is_tuned_to_within_one_learner_of_the_first(second: tuple[int, ...], share: float) -> None:
+    """The first ends at 3 each time; both take two readings before it, which are no ends."""
+
+    def make(group: str, spec: RunSpec) -> Made:
+        ends = [(repeat, device, end) for repeat in range(3) for device, end in ((0, 3), (1, second[repeat]))]
+        columns = zip(*[each for each in ends for _ in range(2)], strict=True)
+        return {
+            "skipped": "",
+            "tables": {"readings": dict(zip(("repeat", "device", "settled"), columns, strict=True))},
+        }
+
+    frame = frame_for("alg2", "reduced", lambda group, spec: make(group, spec) if group == "apart" else None)
+    measured = found("alg2/one-gpu-enough", frame)
+    assert measured.values == pytest.approx((share, share))
+    assert measured.note.startswith("digits_lenet: ended at " + ("2 (1), 3 (4), 4 (1)" if share == 1.0 else "1 (1)"))
+    assert verdict("alg2/one-gpu-enough", frame) == ("reproduced" if share == 1.0 else "not reproduced")
+
+
 def test_a_change_of_learners_is_shown_in_milliseconds() -> None:
     measured = found("alg2/milliseconds", timed("alg2", {"throughput": throughput({}, seconds=0.0123)}, "reduced"))
     assert (measured.values, measured.proxy) == ((pytest.approx(12.3),), True)
@@ -243,7 +262,7 @@ OTHERS = {
     *(f"fig9{part}/target" for part in "abc"),
     *("fig10d/m1-1gpu", "fig10d/best-1gpu", "fig16/tau1-best", "fig3/rises", "fig3/threshold", "fig12a/throughput"),
     *("fig12a/intro-1p8", "fig12b/epochs-m1", "fig12b/epochs-m4", "fig14a/saturation", "fig14c/saturation"),
-    *("fig14a/auto-tuner-picks-best", "alg2/milliseconds", "alg2/few-first"),
+    *("fig14a/auto-tuner-picks-best", "alg2/milliseconds", "alg2/few-first", "alg2/one-gpu-enough"),
     *(
         "alg1/average-better",
         "alg-memory/half",

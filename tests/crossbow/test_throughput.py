@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,19 @@ def test_throughput_is_ratios_of_sides_measured_in_turns(around):
     of = lambda side, k: table[(table["side"] == side) & (table["learners"] == k)]["seconds"].tolist()
     ratios = [2 * one / two for one, two in zip(of(first, 1), of(path, 2), strict=True)]
     assert run.results["over_one_2"] == pytest.approx(ratios)
+
+
+def test_equal_devices_are_tuned_apart_each_on_a_core_of_its_own(around):
+    """Readings begin with one learner on both, and every tuner ends at a number that it measured."""
+    settings = {"model": "digits_lenet", "batch": 4, "most": 2, "turns": 1, "repeats": 2, "threshold": 0.05}
+    if len(os.sched_getaffinity(0)) > 1:
+        table = stored(around, "crossbow/apart", {**settings, "devices": 2}).curve("readings")
+        assert sorted(set(zip(table["device"], table["repeat"], strict=True))) == [(0, 1), (0, 2), (1, 1), (1, 2)]
+        for _, walk in table.groupby(["device", "repeat"]):
+            assert walk["learners"].iloc[0] == 1
+            assert walk["settled"].iloc[0] in set(walk["learners"])
+    lacking = stored(around, "crossbow/apart", {**settings, "devices": 1000})
+    assert "1000 devices need as many cores" in lacking.results["skipped"]
 
 
 def test_memory_is_the_peak_of_what_is_allocated(around):

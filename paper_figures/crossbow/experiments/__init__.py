@@ -27,6 +27,13 @@ def timing_seconds(spec: RunSpec) -> float:
     return 3 * gradients * counts(s["model"]).flops_per_example / FLOPS_PER_SECOND
 
 
+def apart_seconds(spec: RunSpec) -> float:
+    """Each of the devices takes about three readings at each of half the numbers of learners, on every path twice."""
+    s = spec.settings
+    images = (s["repeats"] + 1) * 3 * sum(range(1, s["most"] // 2 + 1)) * s["batch"] * s["turns"]
+    return s["devices"] * 4 * gradient_seconds(s["model"], images, images / s["batch"])
+
+
 def engine_seconds(spec: RunSpec) -> float:
     """Seven sides of as many learners as there are, and one of each number of them; the tuner takes a few more."""
     s = spec.settings
@@ -64,6 +71,7 @@ EXPERIMENTS = {
     "crossbow/tuner": Experiment(body("throughput:tuner"), lambda spec: 0.3, clock="none"),
     "crossbow/sizes": Experiment(body("sizes:sizes"), lambda spec: 1.0, clock="none", arithmetic=True),
     "crossbow/throughput": Experiment(body("throughput:throughput"), timing_seconds, timed=True),
+    "crossbow/apart": Experiment(body("apart:apart"), apart_seconds, timed=True),
     "crossbow/engine": Experiment(body("engine:engine"), engine_seconds, timed=True),
     "crossbow/engine-asleep": Experiment(
         body("engine:asleep"),

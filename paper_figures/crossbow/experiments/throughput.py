@@ -26,7 +26,7 @@ from reference_impls.crossbow_tuner import Literal, Settling, literal, settling
 from suite.communication.collectives import Local
 from suite.experiment import Context
 from suite.model_averaging.engine import Learners
-from suite.model_averaging.tuner import choose_path, tune
+from suite.model_averaging.tuner import ThroughputReading, choose_path, tune
 from suite.models import classifier, initialise
 from suite.runner.autotune import alternating, preferred
 from suite.runs.store import Outcome
@@ -147,18 +147,7 @@ def _tuned(
 
     ``iteration``: seconds of an iteration at the counts measured one by one, to which its choice is compared.
     """
-    settings = spec.settings
-    bench = Bench(ready[SIMPLE], 1, settings["batch"], device)
-    chosen: list[str] = []
-
-    def measure() -> float:
-        work = partial(bench.turns, settings["turns"])
-        path, seconds = choose_path(bench.learners, ready, work, simple=SIMPLE, repeats=1, margin=MARGIN)
-        chosen.append(path)
-        return settings["turns"] * bench.learners.k * settings["batch"] / seconds
-
-    most = max(settings["learners"])
-    history = tune(bench.learners, measure, threshold=settings["threshold"], readings=3, most=most)
+    history, chosen = walk(ready, spec.settings, device, max(spec.settings["learners"]))
     count, speed = history[-1].asked, {k: k / seconds for k, seconds in iteration.items()}
     best = max(speed, key=lambda k: speed[k])
     changes = [reading.seconds for reading in history if reading.seconds]
@@ -173,6 +162,22 @@ def _tuned(
     if count in speed:
         found["tuned_over_best"] = speed[count] / speed[best]
     return found
+
+
+def walk(
+    ready: Mapping[str, Backend], settings: Mapping[str, Any], device: str, most: int
+) -> tuple[list[ThroughputReading], list[str]]:
+    """The auto-tuner's readings from one learner to ``most`` at the most, and the path that was fastest at each."""
+    bench = Bench(ready[SIMPLE], 1, settings["batch"], device)
+    chosen: list[str] = []
+
+    def measure() -> float:
+        work = partial(bench.turns, settings["turns"])
+        path, seconds = choose_path(bench.learners, ready, work, simple=SIMPLE, repeats=1, margin=MARGIN)
+        chosen.append(path)
+        return settings["turns"] * bench.learners.k * settings["batch"] / seconds
+
+    return tune(bench.learners, measure, threshold=settings["threshold"], readings=3, most=most), chosen
 
 
 def memory(spec: RunSpec, context: Context) -> Outcome:
