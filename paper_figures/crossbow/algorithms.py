@@ -161,7 +161,7 @@ def about_apart(frame: Frame) -> str:
         counts = ends.stack().value_counts().sort_index()
         where = ", ".join(f"{learners} ({times})" for learners, times in counts.items())
         same = 100 * float((ends.nunique(axis=1) == 1).mean())
-        said.append(f"{run.spec.settings['model']}: ended at {where} learners (tunings), both devices alike in {same:g}%")
+        said.append(f"{run.spec.settings['model']}: ended at {where} learners (tunings), both alike in {same:g}%")
     return "; ".join(said) + "; cores of one processor in place of GPUs"
 
 

@@ -108,10 +108,12 @@ def training(
     *,
     modulated: bool = True,
     drops: bool = True,
+    system: str = "base",
 ) -> RunSpec:
     """One training run, at the paper's rate for the protocol or, not ``modulated``, at alpha_0.
 
-    The schedule keeps its shape when epochs are fewer: drops after 6/7 and 13/14 of them.
+    The schedule keeps its shape when epochs are fewer: drops after 6/7 and 13/14 of them. Gradients arrive as in
+    Rudra-base under the CIFAR-10 network, or in another ``system`` under the messages of the ImageNet network.
     """
     n, batch, learners = configuration
     updates = ceil(epochs * TRAINING_IMAGES / (batch * gradients_per_update(learners, n)))
@@ -134,7 +136,7 @@ def training(
         "updates": updates,
         "evaluate": {"every": ceil(updates / max(epochs, 6))},
         "record": {"every": max(1, updates // 500)},
-        "server": cifar_server(learners),
+        "server": cifar_server(learners) if system == "base" else imagenet_server(system, **IMAGENET_CONSTANTS),
     }
     return RunSpec("rudra/train", settings, seed)
 

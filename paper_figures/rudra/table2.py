@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import permutations
 from statistics import correlation, fmean
@@ -16,7 +17,7 @@ from typing import Any
 from paper_figures.rudra import errors, plans, times
 from paper_figures.rudra.drawing import cifar_rows, draw_cifar
 from paper_figures.rudra.errors import OWN, finals, is_whole, own_seeds
-from paper_figures.rudra.settings import EPOCHS, Configuration
+from paper_figures.rudra.settings import EPOCHS, Configuration, at_profile
 from suite.claims.estimate import Estimate
 from suite.claims.intervals import LEVEL, Interval, mean_interval, quantile
 from suite.lazy import Axes, Figure, pd
@@ -24,12 +25,16 @@ from suite.papers.artifact import FIRST, Artifact, Frame, Groups, Missing
 from suite.report.style import GRID, PALETTE
 
 GROUPS = (128, 256, 512, 1024)  # about mu lambda
+STALER = (1, 4, 30)  # trained along Rudra-adv*, too
+ALONG_TREES = f"{plans.label(STALER)} in Rudra-adv*"
 
 
 def runs(profile: str) -> Groups:
+    trees = {ALONG_TREES: at_profile(STALER, "paper", system="adv*")} if profile == "paper" else {}
     return {
         **times.cifar(),
         **plans.training_groups(profile, plans.TABLE2),
+        **trees,
         **plans.left_out_group(profile, plans.cifar_left_out()),
     }
 
@@ -68,6 +73,14 @@ PANEL.quantities["staleness-irrelevant"] = errors.differences(*(((1, mu, 30), (3
 PANEL.quantities["error-monotone-in-product"] = errors.steps(*map(members, GROUPS))
 for name, statistic in times.STATISTICS.items():
     PANEL.quantities[name] = times.over_rows(statistic)
+
+
+def about_trees(frame: Frame) -> str:
+    base, trees = (fmean(frame[group]["mean_staleness"]) for group in (plans.label(STALER), ALONG_TREES))
+    return f"mean staleness of {base:.2f} and {trees:.2f} updates"
+
+
+PANEL.quantities["adv-star-keeps-error"] = replace(errors.steps(STALER, ALONG_TREES), note=about_trees)
 
 
 @PANEL.quantity("one-softsync-fastest", times.TIMES)
