@@ -29,7 +29,9 @@ from suite.optim.core import Core
 from suite.optim.softsync import Softsync
 from suite.optim.solver import SETTINGS, Grouped
 from suite.optim.vector import Loss
-from suite.parameter_server.processes import Learner, Served, Service, connect
+from suite.parameter_server.messages import Layout
+from suite.parameter_server.processes import Learner, connect
+from suite.parameter_server.servers import Root, Served
 
 
 @contextmanager
@@ -105,15 +107,19 @@ class Remote(Softsync):
         super().__init__(module, params, **settings)
         facts = {"settings": str(self._chosen), "updates": self.updates}
         x = self.vector.x
-        connections = connect(self.group, facts, x)
+        layout = Layout(self.group.size - 1)
+        (connections,) = connect(self.group, facts, x, layout.pushes)
         self.served = Served(x)
         self._mean_buffers: Tensor | None = None
+        left = self.buffers.total().numel()
         if self.group.rank:
-            learner = self.group.rank - 1
-            self._line = Learner(connections[learner], learner, lambda: self.buffers.total().to(x))
+            learner, leaves = self.group.rank - 1, lambda: self.buffers.total().to(x)
+            self._learner_side = Learner(connections[learner], learner, layout, leaves if left else None)
         else:
-            notes = self._notes().numel()
-            self._service = Service(connections, self._chosen["n"], x.clone(), self._apply, self.updates or 0, notes)
+            self._root = Root(
+                connections, layout, self._chosen["n"], x.clone(), self._apply, self.updates or 0,
+                notes=self._notes().numel(), leaves=left,
+            )  # fmt: skip
 
     @property
     def is_server(self) -> bool:
@@ -131,8 +137,8 @@ class Remote(Softsync):
 
     def fail(self) -> None:
         """Let the server know that an error ends this learner."""
-        if not self.is_server and not self._line.stopped:
-            self._line.fail()
+        if not self.is_server and not self._learner_side.stopped:
+            self._learner_side.fail()
 
     def batches(self, loader: Iterable[Any]) -> Iterator[Any]:
         """What ``loader`` yields, over and over, until the server has made its updates; nothing on the server.
@@ -149,7 +155,8 @@ class Remote(Softsync):
             WorkerLost: the training cannot go on.
         """
         if self.is_server:
-            self.served = self._service.run()
+            self._root.run()
+            self.served = self._root.served
             self.t = len(self.served.turns)
             self.vector.load(self.served.x)
             if self.served.left:
@@ -159,7 +166,7 @@ class Remote(Softsync):
 
     @property
     def _finished(self) -> bool:
-        return self._line.stopped
+        return self._learner_side.stopped
 
     def _overflowed(self) -> bool:
         return self._unscaled(getattr(self, "found_inf", None))
@@ -176,8 +183,8 @@ class Remote(Softsync):
         self.vector.gradient(self._views[0])
         x = self.vector.x
         pushed = torch.cat([self._gradients[0], torch.as_tensor(loss).detach().to(x).reshape(1), self._notes()])
-        self.vector.load(self._line.exchange(pushed, x))
-        self.t = self._line.timestamp
+        self.vector.load(self._learner_side.exchange(self._learner_side.push(pushed), x))
+        self.t = self._learner_side.timestamp
 
     def _notes(self) -> Tensor:
         """The groups' settings, of which the float64 bits lie in [e] numbers of the weights' type."""

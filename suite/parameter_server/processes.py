@@ -1,87 +1,77 @@
-"""Rudra's server and learners as processes over torch.distributed, driven by the same protocol in integers.
+"""Rudra-base, -adv and -adv* as processes: a tree of servers that sum on the way up, weights that come down.
 
-Process 0 is the server, process l + 1 is learner l. Every learner has a connection (process group) of its own to
-the server, so that one that is lost does not take the others' connections with it. The server listens to each in
-a thread; messages are handled one by one. A message is a header of integers, and for gradients and weights the
-flat vector after it; a learner asks for the timestamp first and pulls only weights that it does not have.
+Process 0 is the root server, which updates the weights; the other servers of the tree follow, then the learners. Base
+is a tree of one server. Servers and learners stand in the tree that the simulation uses
+(:mod:`suite.parameter_server.tree`), and the root asks the same protocol in integers, so that the vector clock of a
+job can be followed by either. Every two processes have a connection (process group) of their own, so that one that is
+lost does not take the others' connections with it.
 
-Under hardsync a lost learner ends the job on every process with :class:`~suite.communication.group.WorkerLost`; under
-n-softsync the others go on. A learner counts as lost when its connection breaks, or when it does not answer within
-the group's ``timeout``, which must therefore exceed the time of one gradient (and, under hardsync, of the slowest).
+base and adv: a learner's push is answered with the newest weights, once its gradient has reached the root. adv*: a
+push is answered as soon as it is delivered to the learner's server; weights travel down a tree of the learners, into
+a buffer of each that a swap of pointers puts to use. Mini-batches are fetched one ahead, in a thread, from whatever
+holds the data: the paper's data server is a file system that all machines share, and so it is here. A statistics
+server may hear of losses and test the weights of every epoch (:mod:`suite.parameter_server.statistics`).
 
-Vectors travel over gloo, from and to the host also where they lie on GPUs: a lost learner shows there as an error of
-its own connection, while under NCCL it would end the server, and a communicator for each learner on the server's one
-GPU can wait for another for ever.
+A lost process ends the job. Whoever notices says so towards the root, and every server passes the name on with its
+answer to the next push, so that each learner raises :class:`~suite.communication.group.WorkerLost` with it. Only a
+server that all learners push to directly goes on without one under n-softsync. A process counts as lost when its
+connection breaks, or when it does not answer within the group's ``timeout``, which must therefore exceed the time of
+one gradient (and, under hardsync, of the slowest).
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from reference_impls import rudra, rudra_protocol
-from reference_impls.contract import Optimizer, Turn
+from reference_impls import rudra
+from reference_impls.contract import GradientRef, Optimizer, Turn
 from suite.communication.collectives import Local
 from suite.communication.group import Group, WorkerLost
+from suite.parameter_server.flat import TimeLedger
+from suite.parameter_server.messages import BROKEN, FAIL, LOST, STOP, Connection, Layout, Message
+from suite.parameter_server.servers import Inner, Root, Served, Update, first_line
+from suite.parameter_server.statistics import Observed, Reports, Statistics
 
-PUSH, INQUIRE, PULL, LEAVE, FAIL = range(
-    5
-)  # what a learner wants; then the timestamp it holds, its gradient's number
-STOP, BROKEN = -1, -2  # answers in place of a timestamp
 AWAITED = 3.0  # seconds in which a server takes a failed learner's last word, if it listens
 
-Update = Callable[[Turn, Tensor, list[float], Tensor], Tensor]
-"""(clock, sums of gradients [p, d], their losses, notes [e] that came with the last) -> new weights [d]."""
 
+@dataclass(frozen=True)
+class TrainingJob:
+    """What is trained, and how. Functions must be the same on every process, ``x0`` [d] as well.
 
-@dataclass
-class Served:
-    """What the server has at the end."""
+    ``fetch`` takes (learner, number) to a mini-batch, ``gradient`` (weights [d], mini-batch) to its loss and
+    gradient [d]. ``n`` is 0 for hardsync. With ``evaluate``, a function of the weights, the last process is a
+    statistics server, which tests them by it after every ``epoch`` updates.
+    """
 
-    x: Tensor  # [d] weights after the last update
-    turns: list[Turn] = field(default_factory=list)  # the vector clock of every update
-    losses: list[float] = field(default_factory=list)  # mean loss of each update's gradients
-    lost: dict[int, str] = field(default_factory=dict)  # learners that went missing, and how that showed
-    unused: int = 0  # gradients that arrived after the last update
-    left: list[Tensor] = field(default_factory=list)  # [q] what each learner left behind when it was told to stop
-
-
-class Connection:
-    """Headers and vectors between two processes. Made on all processes at once."""
-
-    def __init__(self, group: Group, upper: int, lower: int):
-        # who is further from the server is more patient, so that it can be told who is lost
-        patience = timedelta(seconds=group.timeout * (3 if group.rank == lower else 1))
-        self.other = lower if group.rank == upper else upper
-        self.gloo = cast(dist.ProcessGroup, dist.new_group([upper, lower], timeout=patience, backend="gloo"))
-
-    def send(self, *header: int) -> None:
-        dist.send(torch.tensor([*header, 0, 0][:3]), self.other, group=self.gloo)
-
-    def receive(self) -> list[int]:
-        header = torch.zeros(3, dtype=torch.int64)
-        dist.recv(header, self.other, group=self.gloo)
-        return header.tolist()
-
-    def send_vector(self, vector: Tensor) -> None:
-        dist.send(vector.cpu().contiguous(), self.other, group=self.gloo)
-
-    def receive_vector(self, like: Tensor) -> Tensor:
-        vector = torch.empty_like(like, device="cpu")
-        dist.recv(vector, self.other, group=self.gloo)
-        return vector.to(like.device)
+    architecture: str
+    n: int
+    x0: Tensor
+    fetch: Callable[[int, int], Any]
+    gradient: Callable[[Tensor, Any], tuple[float, Tensor]]
+    optimizer: Optimizer
+    rate: Callable[[int], float]
+    updates: int
+    per_leaf: int = 8
+    fan_out: int = 8
+    broadcast_fan_out: int = 2
+    evaluate: Callable[[Tensor], float] | None = None
+    epoch: int = 1
 
 
 def updating(x0: Tensor, n: int, learners: int, optimizer: Optimizer, rate: Callable[[int], float]) -> Update:
-    """The server's update, which keeps state and weights from one call to the next."""
+    """The root's update, which keeps state and weights from one call to the next."""
     algorithm = rudra.Softsync(optimizer, Local(learners), learners, n)  # learners keep what they read: no history
     state = algorithm.init(x0)
 
@@ -94,197 +84,175 @@ def updating(x0: Tensor, n: int, learners: int, optimizer: Optimizer, rate: Call
     return update
 
 
-def connect(group: Group, facts: dict[str, Any], x0: Tensor) -> list[Connection]:
-    """A connection for each learner, once all processes agree on ``facts`` and on the weights x0 [d].
+def connect(group: Group, facts: dict[str, Any], x0: Tensor, *kinds: list[tuple[int, int]]) -> list[list[Connection]]:
+    """Connections of several kinds, once all processes agree on ``facts`` and on the weights x0 [d].
 
-    Raises ValueError if they do not, or where there is no learner.
+    Raises ValueError if they do not.
     """
-    learners = group.size - 1
-    if learners < 1:
-        raise ValueError("a server needs at least one learner: start two processes or more")
     group.agree({**facts, "parameters": x0.numel(), "sum": float(x0.double().sum())})
     with group.watched():
-        connections = [Connection(group, 0, learner + 1) for learner in range(learners)]
+        made = [[Connection(group, *ends) for ends in pairs] for pairs in kinds]
     group.heartbeat.stop()  # from here on the connections tell who is lost, and softsync survives it
-    return connections
+    return made
+
+
+class Downcast:
+    """adv*'s pullWeights thread: keeps a buffer of the newest weights, and sends them on to its children."""
+
+    def __init__(self, parent: Connection, children: list[Connection], x0: Tensor):
+        self.parent, self.children = parent, children
+        self.newest: tuple[int, Tensor] = (0, x0)
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self) -> None:
+        timestamp = 0
+        while timestamp >= 0:
+            try:
+                timestamp = self.parent.receive()[0]
+                if timestamp >= 0:
+                    self.newest = (timestamp, self.parent.receive_vector(self.newest[1]))
+            except BROKEN:  # the push will tell who is lost
+                timestamp = STOP
+            for child in self.children:
+                with contextlib.suppress(*BROKEN):
+                    child.send(timestamp)
+                    if timestamp >= 0:
+                        child.send_vector(self.newest[1])
 
 
 class Learner:
-    """A learner's side: pushGradient, then pullWeights if there are newer ones, until the server says stop.
+    """A learner's side: pushes gradients and holds newer weights, until the server says stop.
 
-    Once ``stopped`` it holds the weights after the last update. What ``leaves`` returns, a vector [q] in the type of
-    the weights, stays with the server then. Every exchange raises WorkerLost when the server is gone, or stops since
-    another learner is.
+    Once ``stopped``, under base and adv, it holds the weights after the last update. The vector [q] in the type of
+    the weights that ``leaves`` returns stays with the server then.
     """
 
-    def __init__(self, server: Connection, learner: int, leaves: Callable[[], Tensor] | None = None):
-        self.server, self.learner, self._leaves = server, learner, leaves
+    def __init__(self, server: Connection, learner: int, layout: Layout, leaves: Callable[[], Tensor] | None = None):
+        self.server, self.learner, self.layout, self.leaves = server, learner, layout, leaves
         self.timestamp = self.number = 0  # updates behind the weights it holds, gradients pushed
         self.stopped = False
+        self.ledger = TimeLedger()  # where its time went, by :func:`learn`
 
-    def exchange(self, vector: Tensor, weights: Tensor) -> Tensor:
-        """Push a gradient with its loss, and notes, [d + 1 + e] of ``weights``; the weights [d] to go on with."""
+    def push(self, row: Tensor) -> Message:
+        """The message with a gradient, its loss and notes [d + 1 + e] of the weights that it holds."""
+        entry = GradientRef(self.learner, self.timestamp, self.number)
+        self.number += 1
+        return Message(self.timestamp, [entry], {self.timestamp: row})
+
+    def exchange(self, message: Message, weights: Tensor) -> Tensor:
+        """Push, and pull if there are newer weights than ``weights`` [d]; the weights to go on with.
+
+        Raises WorkerLost with the name of a process that is gone.
+        """
+        stops = f"learner {self.learner} stops after gradient {self.number}"
         try:
-            return self._exchange(vector, weights)
-        except (RuntimeError, dist.DistError) as error:
-            if isinstance(error, WorkerLost):
-                raise
-            reason = str(error).partition("\n")[0]
+            kind, number, newer = self.server.exchange(message, weights)
+            if kind == STOP and self.leaves:
+                self.server.send_vector(self.leaves())
+        except BROKEN as error:
             raise WorkerLost(
-                f"learner {self.learner} stops after gradient {self.number}: the server, process 0, is gone: {reason}"
+                f"{stops}: {self.layout.name(self.server.other)} is gone: {first_line(error)}"
             ) from error
+        if kind == LOST:
+            raise WorkerLost(f"{stops}: {self.layout.name(number)} is gone")
+        self.stopped = kind == STOP
+        if newer is None:
+            return weights
+        self.timestamp = number
+        return newer
 
     def fail(self) -> None:
         """Say that this learner ends before it was told to stop, so that the server need not wait to find out."""
-        with contextlib.suppress(RuntimeError, dist.DistError):
-            message = dist.isend(torch.tensor([FAIL, 0, 0]), self.server.other, group=self.server.gloo)
+        with contextlib.suppress(*BROKEN):
+            word = torch.tensor([FAIL, self.server.lower, 0])
+            message = dist.isend(word, self.server.other, group=self.server.gloo)
             if message is not None:
                 message.wait(timedelta(seconds=AWAITED))  # it may not be listening
 
-    def _exchange(self, vector: Tensor, weights: Tensor) -> Tensor:
-        server = self.server
-        server.send(PUSH, self.timestamp, self.number)
-        server.send_vector(vector)
-        self.number += 1
-        server.send(INQUIRE, self.timestamp)
-        timestamp = server.receive()[0]
-        if timestamp == BROKEN:
-            raise WorkerLost(
-                f"learner {self.learner} stops: another learner is gone, and hardsync needs all of them, "
-                "or the server met an error"
-            )
-        if timestamp == STOP:
-            self.stopped = True
-            left = weights.new_zeros(0) if self._leaves is None else self._leaves()
-            server.send(LEAVE, left.numel())
-            if left.numel():
-                server.send_vector(left)
-        elif timestamp == self.timestamp:
-            return weights
-        else:
-            server.send(PULL)
-        self.timestamp = server.receive()[0]
-        return server.receive_vector(weights)
 
+def learn(job: TrainingJob, learner: Learner, downcast: Downcast | None, reports: Reports | None) -> Learner:
+    """A learner's part: computes, pushes, and takes up newer weights, until it is told to stop.
 
-class Service:
-    """The server's side: a thread for each learner, whose messages are handled one by one.
-
-    ``update`` must not write to the weights that it returned before: they may be on their way to a learner.
-    ``notes`` numbers come with each gradient and its loss.
+    Raises WorkerLost with the name of the process that is gone.
     """
+    x = job.x0
+    with ThreadPoolExecutor(1) as prefetch, ThreadPoolExecutor(1) as push:
+        batch = prefetch.submit(job.fetch, learner.learner, 0)
+        pushed: Future[Tensor] = push.submit(lambda: x)
+        while True:
+            drawn = batch.result()
+            batch = prefetch.submit(job.fetch, learner.learner, learner.number + 1)
+            began = time.perf_counter()
+            loss, gradient = job.gradient(x, drawn)
+            computed = time.perf_counter()
+            held = learner.timestamp
+            if reports:
+                reports.tell(learner.number, held, gradient.new_tensor([loss]))
+            message = learner.push(torch.cat([gradient, gradient.new_tensor([loss])]))
+            if downcast is None:
+                x = learner.exchange(message, x)
+            else:
+                pushed.result()  # the last gradient must have been delivered before this one leaves
+                if not learner.stopped:
+                    pushed = push.submit(learner.exchange, message, x)
+                    learner.timestamp, x = downcast.newest
+            if learner.stopped:
+                return learner
+            learner.ledger.computing += computed - began
+            learner.ledger.communicating += time.perf_counter() - computed
+            learner.ledger.pushes += 1
+            learner.ledger.pulls += learner.timestamp != held
 
-    def __init__(
-        self,
-        connections: list[Connection],
-        n: int,
-        x0: Tensor,
-        update: Update,
-        updates: int,
-        notes: int = 0,
-    ):
-        self.connections, self.update, self.updates, self.notes = connections, update, updates, notes
-        self.protocol = rudra_protocol.Server(len(connections), n)
-        self.sums: dict[int, Tensor] = {}  # by timestamp, of the gradients that wait for an update
-        self.losses: list[float] = []  # of the same
-        self.served = Served(x0)
-        self.changed = threading.Condition()
-        self.failure: BaseException | None = None
 
-    def run(self) -> Served:
-        threads = [threading.Thread(target=self.listen, args=(learner,)) for learner in range(len(self.connections))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if self.failure:
-            raise self.failure
-        if not self.finished:
-            raise WorkerLost(
-                f"the server stops after update {self.protocol.timestamp} of {self.updates}: "
-                f"all {len(self.connections)} learners are gone"
-            )
-        return self.served
+def train(group: Group, job: TrainingJob) -> Served | Learner | Observed | None:
+    """Train; the root returns Served, another server None, a statistics server Observed.
 
-    @property
-    def finished(self) -> bool:
-        return self.protocol.timestamp >= self.updates
+    Raises ValueError where processes differ or make no tree, and where adv* is to wait for weights; WorkerLost with
+    the name of a process that is gone.
+    """
+    if job.architecture not in ("base", "adv", "adv*"):
+        raise ValueError(f"architecture={job.architecture!r} must be 'base', 'adv' or 'adv*'")
+    if job.architecture == "adv*" and job.n == 0:
+        raise ValueError("Rudra-adv* does not wait for weights, so it cannot run hardsync; use n of 1 or more")
+    layout = Layout.of(
+        group.size,
+        architecture=job.architecture,
+        per_leaf=job.per_leaf,
+        fan_out=job.fan_out,
+        broadcast_fan_out=job.broadcast_fan_out,
+        tested=job.evaluate is not None,
+    )
+    facts = {"architecture": job.architecture, "n": job.n, "updates": job.updates}
+    pushes, weights, told = connect(group, facts, job.x0, layout.pushes, layout.weights, layout.reports)
+    rank = group.rank
+    if job.evaluate and rank == layout.processes - 1:
+        return Statistics(told[0], told[1:], job.evaluate, job.x0).run()
+    below = [pair for pair in pushes if pair.upper == rank]
+    above = [pair for pair in pushes if pair.lower == rank]
+    sends = [pair for pair in weights if pair.upper == rank]
+    receives = [pair for pair in weights if pair.lower == rank]
+    with contextlib.ExitStack() as held:
+        reports = None
+        for pair in told:
+            if pair.lower == rank:
+                reports = held.enter_context(contextlib.closing(Reports(pair, group.timeout / 3)))
+        if rank >= layout.first:
+            downcast = Downcast(receives[0], sends, job.x0) if receives else None
+            learner = learn(job, Learner(above[0], rank - layout.first, layout), downcast, reports)
+            if downcast:
+                downcast.thread.join()
+            return learner
+        if rank:
+            Inner(below, layout, rank, job.x0, above[0], waits=job.architecture == "adv").run()
+            return None
 
-    def listen(self, learner: int) -> None:
-        """Handle one learner's messages until it is told to stop or is lost."""
-        connection = self.connections[learner]
-        try:
-            while self.answer(learner, connection):
-                pass
-        except (RuntimeError, dist.DistError) as error:
-            self.lose(learner, str(error).partition("\n")[0])
-        except BaseException as error:
-            with self.changed:
-                self.failure = self.failure or error
-                self.changed.notify_all()
+        def tell(timestamp: int, x: Tensor) -> None:
+            if reports and timestamp % job.epoch == 0:
+                reports.tell(timestamp, 0, x)
 
-    def answer(self, learner: int, connection: Connection) -> bool:
-        """One message; False once the learner has left."""
-        kind, read, number = connection.receive()
-        if kind == FAIL:
-            raise RuntimeError("an error ended it")
-        if kind == PUSH:
-            vector = connection.receive_vector(self.served.x.new_empty(len(self.served.x) + 1 + self.notes))
-            with self.changed:
-                try:
-                    self.push(learner, read, number, vector)
-                except Exception as error:  # this learner too is told, when it inquires
-                    self.failure = self.failure or error
-                self.changed.notify_all()
-            return True
-        if kind == INQUIRE:
-            with self.changed:
-                self.changed.wait_for(lambda: self.over or self.protocol.may_pull(learner))
-                reply = BROKEN if self.failure else STOP if self.finished else self.protocol.timestamp
-            connection.send(reply)
-            return reply != BROKEN
-        if kind == LEAVE and read:
-            self.served.left.append(connection.receive_vector(self.served.x.new_empty(read)))
-        with self.changed:
-            timestamp = self.protocol.timestamp if kind == LEAVE else self.protocol.pull(learner)
-            weights = self.served.x
-        connection.send(timestamp)
-        connection.send_vector(weights)
-        return kind != LEAVE
-
-    @property
-    def over(self) -> bool:
-        return self.finished or self.failure is not None
-
-    def push(self, learner: int, read: int, number: int, vector: Tensor) -> None:
-        """Add a gradient; apply the update that it completes."""
-        if self.over:
-            self.served.unused += 1
-            return
-        held = (self.protocol.read[learner], self.protocol.number[learner])
-        if (read, number) != held:
-            raise ValueError(
-                f"learner {learner} pushed gradient {number} of timestamp {read}; "
-                f"the server expects {held[1]} of {held[0]}"
-            )
-        gradient, loss, notes = vector.split([len(self.served.x), 1, self.notes])
-        self.sums[read] = self.sums[read] + gradient if read in self.sums else gradient
-        self.losses.append(float(loss))
-        turn = self.protocol.push(learner)
-        if turn is None:
-            return
-        sums = torch.stack([self.sums[at] for at in sorted(self.sums)])
-        self.served.x = self.update(turn, sums, self.losses, notes)
-        self.served.turns.append(turn)
-        self.served.losses.append(sum(self.losses) / len(self.losses))
-        self.sums, self.losses = {}, []
-
-    def lose(self, learner: int, reason: str) -> None:
-        with self.changed:
-            self.served.lost[learner] = reason
-            if self.protocol.n == 0 and not self.over:
-                self.failure = WorkerLost(
-                    f"the server stops at update {self.protocol.timestamp} of {self.updates}: learner {learner} of "
-                    f"{len(self.connections)} is gone and hardsync needs all of them ({reason})"
-                )
-            self.changed.notify_all()
+        update = updating(job.x0, job.n, layout.learners, job.optimizer, job.rate)
+        downcast_to = sends[0] if sends else None
+        root = Root(below, layout, job.n, job.x0, update, job.updates, downcast=downcast_to, tell=tell)
+        root.run()
+        return root.served

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from reference_impls import rudra_protocol
 from suite.communication.group import Group, WorkerLost
-from suite.parameter_server import processes, tree_processes
-from suite.parameter_server.processes import Served
-from suite.parameter_server.tree_messages import Observed, TrainingJob
+from suite.parameter_server.processes import TrainingJob, train
+from suite.parameter_server.servers import Served
+from suite.parameter_server.statistics import Observed
 from suite.training.optimizers import CaffeSGD
 
 DIMENSIONS, EXAMPLES, BATCH, RATE, MOMENTUM = 9, 90, 3, 0.05, 0.9
@@ -42,42 +40,25 @@ def start() -> Tensor:
     return torch.ones(DIMENSIONS, dtype=torch.float64)
 
 
-def train(
-    group: Group,
-    n: int,
-    x0: Tensor,
-    gradient: Callable[[Tensor, int, int], tuple[float, Tensor]],
-    *,
-    optimizer: CaffeSGD,
-    rate: Callable[[int], float],
-    updates: int,
-) -> Served | int:
-    """Train with ``group.size - 1`` learners; the server returns what it served, a learner its gradients' number."""
-    connections = processes.connect(group, {"n": n, "updates": updates}, x0)
-    learners = len(connections)
-    rudra_protocol.gradients_per_update(learners, n)
-    if group.rank:
-        learner = group.rank - 1
-        server, weights, number = processes.Learner(connections[learner], learner), x0, 0
-        while not server.stopped:
-            loss, grad = gradient(weights, learner, number)
-            number += 1
-            weights = server.exchange(torch.cat([grad, grad.new_tensor([loss])]), weights)
-        return number
-    update = processes.updating(x0, n, learners, optimizer, rate)
-    return processes.Service(connections, n, x0, update, updates).run()
+def base_job(n: int, updates: int, gradient: Any) -> TrainingJob:
+    """One server over learners of the quadratic, whose mini-batches are (learner, number)."""
+    return TrainingJob(
+        "base", n, start(), lambda *names: names, lambda x, names: gradient(x, *names),
+        CaffeSGD(MOMENTUM), lambda t: RATE, updates,
+    )  # fmt: skip
 
 
-def plain(served: Served | int) -> Any:
-    if isinstance(served, int):
-        return served
+def plain(found: Any) -> Any:
+    """What a process trained to, in plain numbers: of a learner how many gradients it computed."""
+    if not isinstance(found, Served):
+        return getattr(found, "number", None)
+    served = found
     turns = [[turn.t, [list(entry) for entry in turn.entries]] for turn in served.turns]
     return {
         "x": served.x.tolist(),
         "turns": turns,
         "losses": served.losses,
         "lost": {str(learner): why for learner, why in served.lost.items()},
-        "unused": served.unused,
     }
 
 
@@ -98,14 +79,12 @@ def serve_and_lose(group: Group, n: int, updates: int, how: str, report: str) ->
             time.sleep(0.01)
         return gradient(x, learner, number)
 
-    served = plain(
-        train(group, n, start(), computed, optimizer=CaffeSGD(MOMENTUM), rate=lambda t: RATE, updates=updates)
-    )
+    served = plain(train(group, base_job(n, updates, computed)))
     Path(f"{report}{group.rank}").write_text(json.dumps(served))
 
 
 def disagree(group: Group) -> None:
-    train(group, group.rank, start(), gradient, optimizer=CaffeSGD(), rate=lambda t: RATE, updates=3)
+    train(group, base_job(group.rank, 3, gradient))
 
 
 def dyadic(x: Tensor, part: Tensor) -> tuple[float, Tensor]:
@@ -125,8 +104,7 @@ def tree_job(architecture: str, n: int, updates: int, gradient: Any = dyadic) ->
 
 
 def serve_tree(group: Group, architecture: str, n: int, updates: int) -> Any:
-    found = tree_processes.train(group, tree_job(architecture, n, updates))
-    return plain(found) if isinstance(found, Served) else getattr(found, "number", None)
+    return plain(train(group, tree_job(architecture, n, updates)))
 
 
 def distance(x: Tensor) -> float:
@@ -142,13 +120,12 @@ def serve_and_test(group: Group, architecture: str, updates: int, done: str) -> 
         return distance(x)
 
     job = replace(tree_job(architecture, 2, updates), evaluate=patient, epoch=3)
-    found = tree_processes.train(group, job)
+    found = train(group, job)
     if isinstance(found, Observed):
         return {"losses": [list(loss) for loss in found.losses], "tests": found.tests}
     if isinstance(found, Served):
         Path(done).touch()
-        return plain(found)
-    return getattr(found, "number", None)
+    return plain(found)
 
 
 def lose_a_server(group: Group, architecture: str, which: int, report: str) -> None:
@@ -165,7 +142,7 @@ def lose_a_server(group: Group, architecture: str, which: int, report: str) -> N
 
     numbers = [0]
     try:
-        tree_processes.train(group, tree_job(architecture, 1, 1_000_000, computed))
+        train(group, tree_job(architecture, 1, 1_000_000, computed))
     except WorkerLost as error:
         Path(f"{report}{group.rank}").write_text(str(error))
         raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from queue import Queue
 from types import SimpleNamespace
 from typing import Any
@@ -16,30 +17,24 @@ from torch import Tensor
 from reference_impls.contract import Turn
 from suite.communication.group import WorkerLost
 from suite.parameter_server import processes
-from suite.parameter_server.processes import FAIL, INQUIRE, LEAVE, PULL, PUSH, STOP, Learner, Service
-from suite.training.optimizers import CaffeSGD
+from suite.parameter_server.messages import FAIL, GO, PUSH, STOP, Connection, Layout
+from suite.parameter_server.processes import Learner
+from suite.parameter_server.servers import Root
 
 
-class End:
+class End(Connection):
     """One end of a connection; what the other end puts in is a message, or an error of the connection."""
 
-    def __init__(self, incoming: Queue[Any], outgoing: Queue[Any]):
-        self.incoming, self.outgoing = incoming, outgoing
-
-    def send(self, *header: int) -> None:
-        self.outgoing.put([*header, 0, 0][:3])
-
-    def receive(self) -> Any:
-        message = self.incoming.get(timeout=60)
-        if isinstance(message, Exception):
-            raise message
-        return message
+    def __init__(self, incoming: Queue[Any], outgoing: Queue[Any], upper: int = 0, lower: int = 1):
+        self.incoming, self.outgoing, self.upper, self.lower, self.other = incoming, outgoing, upper, lower, lower
 
     def send_vector(self, vector: Tensor) -> None:
         self.outgoing.put(vector.clone())
 
     def receive_vector(self, like: Tensor) -> Tensor:
-        vector = self.receive()
+        vector = self.incoming.get(timeout=60)
+        if isinstance(vector, Exception):
+            raise vector
         assert (vector.shape, vector.dtype) == (like.shape, like.dtype)
         return vector
 
@@ -47,7 +42,10 @@ class End:
 def connected(learners: int) -> tuple[list[End], list[End]]:
     """Ends of the server and of the learners."""
     wires: list[tuple[Queue[Any], Queue[Any]]] = [(Queue(), Queue()) for _ in range(learners)]
-    return [End(up, down) for up, down in wires], [End(down, up) for up, down in wires]
+    return (
+        [End(up, down, 0, rank) for rank, (up, down) in enumerate(wires, 1)],
+        [End(down, up, 0, rank) for rank, (up, down) in enumerate(wires, 1)],
+    )
 
 
 def rate(t: int) -> float:
@@ -57,15 +55,13 @@ def rate(t: int) -> float:
 @pytest.mark.parametrize(("learners", "n"), [(1, 0), (1, 1), (3, 0), (3, 1), (3, 3)])
 def test_a_job_has_the_values_of_its_recorded_clocks(learners: int, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     above, below = connected(learners)
-    monkeypatch.setattr(processes, "connect", lambda group, facts, x0: below if group.rank else above)
-
-    def job(rank: int) -> Any:
-        group = SimpleNamespace(rank=rank, size=learners + 1)
-        options = {"optimizer": CaffeSGD(bodies.MOMENTUM), "rate": rate, "updates": 12}
-        return bodies.train(group, n, bodies.start(), bodies.gradient, **options)
-
+    monkeypatch.setattr(
+        processes, "connect", lambda group, *others: [[below[group.rank - 1]] if group.rank else above, [], []]
+    )
+    job = replace(bodies.base_job(n, 12, bodies.gradient), rate=rate)
+    groups: list[Any] = [SimpleNamespace(rank=rank, size=learners + 1) for rank in range(learners + 1)]
     with ThreadPoolExecutor(learners + 1) as threads:
-        served, *pushed = threads.map(job, range(learners + 1))
+        served, *others = threads.map(lambda group: processes.train(group, job), groups)
     versions, velocity = [bodies.start()], torch.zeros_like(bodies.start())
     for turn, told in zip(served.turns, served.losses, strict=True):
         made = [bodies.gradient(versions[entry.read], entry.worker, entry.number) for entry in turn.entries]
@@ -75,16 +71,14 @@ def test_a_job_has_the_values_of_its_recorded_clocks(learners: int, n: int, monk
         versions.append(versions[-1] - velocity)
     assert [turn.t for turn in served.turns] == list(range(12))
     assert (served.x - versions[-1]).abs().max() < 1e-12
-    assert served.unused == sum(pushed) - sum(len(turn.entries) for turn in served.turns)
+    assert sum(other.number for other in others) >= sum(len(turn.entries) for turn in served.turns)
+    assert {other.timestamp for other in others} == {12}
     assert (served.lost, served.left) == ({}, [])
 
 
-@pytest.mark.parametrize("rank", [0, 1])
-def test_more_groups_than_learners_are_refused_by_every_process(rank: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "connect", lambda group, facts, x0: [None, None])
-    options = {"optimizer": CaffeSGD(), "rate": rate, "updates": 3}
+def test_more_groups_than_learners_are_refused_by_the_server() -> None:
     with pytest.raises(ValueError, match="n=3 with 2 learners"):
-        bodies.train(SimpleNamespace(rank=rank, size=3), 3, bodies.start(), bodies.gradient, **options)
+        serve([Script(), Script()], 3, 1)
 
 
 class Script(End):
@@ -93,15 +87,20 @@ class Script(End):
     def __init__(self, *messages: Any):
         super().__init__(Queue(), Queue())
         for message in (*messages, RuntimeError("connection reset\nby a peer")):
-            self.incoming.put(message)
+            self.incoming.put(torch.tensor(message) if isinstance(message, list) else message)
 
     @property
     def told(self) -> list[Any]:
-        return [part.tolist() if isinstance(part, Tensor) else part[0] for part in list(self.outgoing.queue)]
+        return [part.tolist() for part in list(self.outgoing.queue)]
 
 
 def vector(*numbers: float) -> Tensor:
     return torch.tensor(numbers, dtype=torch.float64)
+
+
+def push(read: int, number: int, *row: float, learner: int = 0) -> list[Any]:
+    """A gradient [2] with its loss and notes."""
+    return [[PUSH, 1, 1], [read, learner, read, number, read], vector(*row)[None]]
 
 
 X0 = vector(8.0, 4.0)
@@ -112,35 +111,29 @@ def minus(turn: Turn, sums: Tensor, losses: list[float], notes: Tensor) -> Tenso
     return X0 - (turn.t + 1)
 
 
-def serve(connections: list[Any], n: int, updates: int, update: Callable[..., Tensor] = minus, notes: int = 0) -> Any:
-    return Service(connections, n, X0, update, updates, notes).run()
+def serve(
+    connections: list[Any], n: int, updates: int, update: Callable[..., Tensor] = minus, **sizes: int
+) -> processes.Served:
+    for rank, connection in enumerate(connections, 1):
+        connection.lower = connection.other = rank
+    root = Root(connections, Layout(len(connections)), n, X0, update, updates, **sizes)
+    root.run()
+    return root.served
 
 
-def test_a_server_answers_each_message_and_keeps_what_a_learner_leaves() -> None:
-    learner = Script(
-        [INQUIRE, 0, 0],
-        [PUSH, 0, 0],
-        vector(1, 2, 0.5),
-        [INQUIRE, 0, 0],
-        [PULL, 0, 0],
-        [PUSH, 1, 1],
-        vector(3, 4, 1.5),
-        [PUSH, 1, 2],
-        vector(5, 6, 9.5),
-        [INQUIRE, 1, 0],
-        [LEAVE, 3, 0],
-        vector(7, 8, 9),
-    )
-    served = serve([learner], 1, 2)
-    assert learner.told == [0, 1, 1, [7.0, 3.0], STOP, 2, [6.0, 2.0]]
-    assert (served.losses, served.unused, served.lost) == ([0.5, 1.5], 1, {})
+def test_a_server_answers_each_push_and_keeps_what_a_learner_leaves() -> None:
+    learner = Script(*push(0, 0, 1, 2, 0.5), *push(1, 1, 3, 4, 1.5), vector(7, 8, 9))
+    served = serve([learner], 1, 2, leaves=3)
+    assert learner.told == [[GO, 1, 1], [7.0, 3.0], [STOP, 2, 1], [6.0, 2.0]]
+    assert (served.losses, served.lost) == ([0.5, 1.5], {})
     assert [left.tolist() for left in served.left] == [[7.0, 8.0, 9.0]]
 
 
-def test_a_learner_may_leave_nothing() -> None:
-    learner = Script([PUSH, 0, 0], vector(1, 2, 0.5), [INQUIRE, 0, 0], [LEAVE, 0, 0])
-    assert serve([learner], 1, 1).left == []
-    assert learner.told == [STOP, 1, [7.0, 3.0]]
+def test_a_learner_is_sent_no_weights_that_it_has() -> None:
+    learner = Script(*push(0, 0, 1, 2, 0.5), *push(0, 1, 3, 4, 1.5))
+    with pytest.raises(WorkerLost, match="after update 1 of 2: all 2 learners are gone"):
+        serve([learner, Script()], 1, 2)
+    assert learner.told == [[GO, 0, 0], [GO, 1, 1], [7.0, 3.0]]
 
 
 def test_gradients_are_summed_by_their_timestamp_oldest_first_and_the_last_ones_notes_come_along() -> None:
@@ -150,43 +143,34 @@ def test_gradients_are_summed_by_their_timestamp_oldest_first_and_the_last_ones_
         seen.append((sums.tolist(), list(losses), notes.tolist()))
         return X0 - (turn.t + 1)
 
-    def push(read: int, number: int, *numbers: float) -> list[Any]:
-        return [[PUSH, read, number], vector(*numbers)]
-
     first = [*push(0, 0, 1, 2, 0.5, 10), *push(0, 1, 3, 4, 1.5, 20)]
-    second = [*push(0, 2, 5, 6, 2.5, 30), [PULL, 0, 0], *push(1, 3, 7, 8, 3.5, 40)]
+    second = [*push(1, 2, 5, 6, 2.5, 30), *push(0, 3, 7, 8, 3.5, 40)]
     with pytest.raises(WorkerLost, match="after update 2 of 3: all 2 learners are gone"):
         serve([Script(*first, *second), Script()], 1, 3, update, notes=1)
-    assert seen == [([[4.0, 6.0]], [0.5, 1.5], [20.0]), ([[5.0, 6.0], [7.0, 8.0]], [2.5, 3.5], [40.0])]
-
-
-@pytest.mark.parametrize(("read", "number"), [(1, 0), (0, 1)])
-def test_a_gradient_that_is_not_the_next_ends_the_job(read: int, number: int) -> None:
-    with pytest.raises(ValueError, match=f"pushed gradient {number} of timestamp {read}; the server expects 0 of 0"):
-        serve([Script([PUSH, read, number], vector(1, 2, 0.5))], 1, 2)
+    assert seen == [([[4.0, 6.0]], [0.5, 1.5], [20.0]), ([[7.0, 8.0], [5.0, 6.0]], [2.5, 3.5], [40.0])]
 
 
 def test_a_learner_that_says_it_ends_is_lost_and_the_others_go_on() -> None:
-    push = [[PUSH, 0, 0], vector(1, 2, 0.5)]
-    served = serve([Script([FAIL, 0, 0]), Script(*push, [INQUIRE, 0, 0], [LEAVE, 0, 0]), Script()], 3, 1)
-    assert served.lost == {0: "an error ended it", 2: "connection reset"}
+    served = serve([Script([FAIL, 1, 0]), Script(*push(0, 0, 1, 2, 0.5)), Script()], 3, 1)
+    assert served.lost.pop(0) == "an error ended it"
+    assert set(served.lost.values()) == {"connection reset"}
     assert served.x.tolist() == [7.0, 3.0]
 
 
 def test_a_learner_that_is_lost_after_the_last_update_does_not_end_hardsync() -> None:
-    served = serve([Script([PUSH, 0, 0], vector(1, 2, 0.5))], 0, 1)
+    served = serve([Script(*push(0, 0, 1, 2, 0.5))], 0, 1, leaves=1)
     assert served.lost == {0: "connection reset"}
     assert served.x.tolist() == [7.0, 3.0]
 
 
 def test_under_hardsync_a_waiting_learner_is_told_that_another_is_lost() -> None:
     (above,), (below,) = connected(1)
-    learner = Learner(below, 0)  # type: ignore[arg-type]
+    learner = Learner(below, 0, Layout(2))
     with ThreadPoolExecutor(1) as threads:
-        waiting = threads.submit(learner.exchange, vector(1, 2, 0.5), X0)
-        with pytest.raises(WorkerLost, match=r"at update 0 of 5: learner 1 of 2 is gone and .* \(connection reset\)"):
+        waiting = threads.submit(learner.exchange, learner.push(vector(1, 2, 0.5)), X0)
+        with pytest.raises(WorkerLost, match=r"stops after update 0: learner 1 is gone \(connection reset\)"):
             serve([above, Script()], 0, 5)
-        with pytest.raises(WorkerLost, match="learner 0 stops: another learner is gone"):
+        with pytest.raises(WorkerLost, match="learner 0 stops after gradient 1: learner 1 is gone"):
             waiting.result()
     assert (learner.stopped, learner.number) == (False, 1)
 
@@ -194,36 +178,38 @@ def test_under_hardsync_a_waiting_learner_is_told_that_another_is_lost() -> None
 @pytest.mark.parametrize("learners", [1, 2])  # a single one is also the one whose gradient completes the update
 def test_an_error_of_an_update_ends_the_job_on_every_learner(learners: int) -> None:
     def broken(*arguments: Any) -> Tensor:
-        raise ZeroDivisionError("no update today")
+        raise RuntimeError("no update today")
 
     above, below = connected(learners)
+    made = [Learner(end, rank, Layout(learners)) for rank, end in enumerate(below)]
     with ThreadPoolExecutor(learners) as threads:
-        waiting = [threads.submit(Learner(end, 0).exchange, vector(1, 2, 0.5), X0) for end in below]  # type: ignore[arg-type]
-        with pytest.raises(ZeroDivisionError, match="no update today"):
+        waiting = [threads.submit(each.exchange, each.push(vector(1, 2, 0.5)), X0) for each in made]
+        with pytest.raises(RuntimeError, match="no update today"):
             serve(above, 0, 5, broken)
         for learner in waiting:
-            with pytest.raises(WorkerLost, match="or the server met an error"):
+            with pytest.raises(WorkerLost, match="the server, process 0, is gone"):
                 learner.result()
 
 
-def test_a_learner_pulls_only_newer_weights_and_leaves_a_vector_when_told_to_stop() -> None:
-    server = Script([0, 0, 0], [4, 0, 0], [5, 0, 0], X0 - 5, [STOP, 0, 0], [6, 0, 0], X0 - 6)
-    learner = Learner(server, 2, lambda: vector(1, 1, 1))  # type: ignore[arg-type]
-    assert learner.exchange(vector(1), X0) is X0
-    assert learner.exchange(vector(2), X0).tolist() == [3.0, -1.0]
+def test_a_learner_takes_up_newer_weights_and_leaves_a_vector_when_told_to_stop() -> None:
+    server = Script([GO, 0, 0], [GO, 5, 1], X0 - 5, [STOP, 6, 1], X0 - 6)
+    learner = Learner(server, 2, Layout(3), lambda: vector(1, 1, 1))
+    assert learner.exchange(learner.push(vector(1)), X0) is X0
+    assert learner.exchange(learner.push(vector(2)), X0).tolist() == [3.0, -1.0]
     assert (learner.timestamp, learner.stopped) == (5, False)
-    assert learner.exchange(vector(3), X0).tolist() == [2.0, -2.0]
+    assert learner.exchange(learner.push(vector(3)), X0).tolist() == [2.0, -2.0]
     assert (learner.timestamp, learner.number, learner.stopped) == (6, 3, True)
-    said = [part.tolist() if isinstance(part, Tensor) else part for part in list(server.outgoing.queue)]
-    assert said == [
-        *([PUSH, 0, 0], [1.0], [INQUIRE, 0, 0]),
-        *([PUSH, 0, 1], [2.0], [INQUIRE, 0, 0], [PULL, 0, 0]),
-        *([PUSH, 5, 2], [3.0], [INQUIRE, 5, 0], [LEAVE, 3, 0], [1.0, 1.0, 1.0]),
+    assert server.told == [
+        *([PUSH, 1, 1], [0, 2, 0, 0, 0], [[1.0]]),
+        *([PUSH, 1, 1], [0, 2, 0, 1, 0], [[2.0]]),
+        *([PUSH, 1, 1], [5, 2, 5, 2, 5], [[3.0]], [1.0, 1.0, 1.0]),
     ]
 
 
 def test_a_learner_whose_server_is_gone_says_after_which_gradient() -> None:
-    learner = Learner(Script([0, 0, 0]), 2)  # type: ignore[arg-type]
-    learner.exchange(vector(1), X0)
+    server = Script([GO, 0, 0])
+    server.other = 0
+    learner = Learner(server, 2, Layout(3))
+    learner.exchange(learner.push(vector(1)), X0)
     with pytest.raises(WorkerLost, match=r"learner 2 stops after gradient 2: the server, .* gone: connection reset$"):
-        learner.exchange(vector(2), X0)
+        learner.exchange(learner.push(vector(2)), X0)

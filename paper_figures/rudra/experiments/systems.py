@@ -19,10 +19,10 @@ from suite.communication import link
 from suite.communication.group import Group
 from suite.communication.launch import spawn
 from suite.experiment import Context, in_lab
-from suite.parameter_server.processes import Served
+from suite.parameter_server.messages import Layout
+from suite.parameter_server.processes import Learner, TrainingJob, train
 from suite.parameter_server.protocol import GammaDurations
-from suite.parameter_server.tree_messages import Layout, TrainingJob
-from suite.parameter_server.tree_processes import Learnt, train
+from suite.parameter_server.servers import Served
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, thaw
 from suite.training.optimizers import CaffeSGD
@@ -33,21 +33,18 @@ def asleep(x: Tensor, seconds: float) -> tuple[float, Tensor]:
     return 0.0, torch.zeros_like(x)
 
 
-def job_of(settings: Mapping[str, Any], system: str, run_seed: int) -> TrainingJob:
+def part(group: Group, settings: Mapping[str, Any], system: str, run_seed: int) -> dict[str, Any] | None:
+    """A learner's seconds of computing and communicating, or the staleness of the gradients of updates to count."""
     drawn = GammaDurations(settings["seconds"], settings["jitter"], run_seed)
-    return TrainingJob(
+    job = TrainingJob(
         system, settings["n"], torch.zeros(settings["numbers"]), lambda learner, number: drawn(learner), asleep,
         CaffeSGD(0.0), lambda t: 0.0, settings["updates"], per_leaf=settings["per_leaf"],
     )  # fmt: skip
-
-
-def part(group: Group, settings: Mapping[str, Any], system: str, run_seed: int) -> dict[str, Any] | None:
-    """A learner's seconds of computing and communicating, or the staleness of the gradients of updates to count."""
-    found = train(group, job_of(settings, system, run_seed))
+    found = train(group, job)
     if isinstance(found, Served):
         turns = found.turns[settings["settle"] :]
         return {"staleness": [turn.t - entry.read for turn in turns for entry in turn.entries]}
-    if isinstance(found, Learnt):
+    if isinstance(found, Learner):
         return {"computing": found.ledger.computing, "communicating": found.ledger.communicating}
     return None
 
@@ -67,7 +64,7 @@ def systems(spec: RunSpec, context: Context) -> Outcome:
     results: dict[str, float] = {}
     rows: list[dict[str, Any]] = []
     for place, system in enumerate(settings["systems"]):
-        layout = Layout(job_of(settings, system, spec.seed), learners)
+        layout = Layout(learners, system, per_leaf=per_leaf)
         hosts = host_of(layout, learners, per_leaf)
         with link.lab(1 + max(hosts), 8 / link.PAYLOAD * settings["bytes_per_second"]) as made:
             lab = link.Lab(tuple(made.networks[host] for host in hosts))
