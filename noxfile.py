@@ -33,7 +33,7 @@ from pathlib import Path
 import nox
 
 sys.path.insert(0, str(Path(__file__).parent))
-from suite.runs.files import private_folder  # of the standard library alone
+from suite.files import private_folder  # of the standard library alone
 
 nox.options.sessions = ["lint", "tests", "processes", "torch_rows", "evidence", "journeys", "suite"]
 nox.options.reuse_existing_virtualenvs = True

@@ -26,8 +26,8 @@ def check(
 ) -> None:
     """A verdict for every claim. Exit 1 when one is red."""
     from suite.commands.check import check_selection
+    from suite.files import check_file
     from suite.papers.evidence import ids_of_user
-    from suite.runs.files import check_file
 
     judged = source(store, only_mine)
     if junit:
@@ -102,8 +102,8 @@ def figures(
 
     Exit 1 when an artifact that was named is not drawn, when stored runs do not verify or the code that draws fails.
     """
+    from suite.files import check_writable
     from suite.report.drawing import draw_selection
-    from suite.runs.files import check_writable
 
     check_writable(out)
     for line in draw_selection(selector or [], source(store, only_mine), out, forms, profile, data):
@@ -121,10 +121,10 @@ def report(
 
     Exit 1 when the code that draws an artifact fails.
     """
+    from suite.files import check_writable
     from suite.papers.evidence import with_committed
     from suite.report.site.build import write_site
     from suite.report.site.single import write_single
-    from suite.runs.files import check_writable
 
     check_writable(out)
     try:
@@ -171,7 +171,7 @@ def reproduce(
     """The main job: run, check, figures and report. Exit 0 when every verdict equals the committed one."""
     from suite.commands.reproduce import reproduce_selection
     from suite.commands.run import RunOptions
-    from suite.runs.files import check_writable
+    from suite.files import check_writable
 
     check_writable(out)
     asked = RunOptions(profile, store, data, device, workers, budget)

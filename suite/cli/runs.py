@@ -182,7 +182,7 @@ def vary(
     """
     from suite.commands.run import RunOptions
     from suite.commands.vary import vary_artifact
-    from suite.runs.files import check_writable
+    from suite.files import check_writable
 
     to = options.engine_request(on, jobs, engine_options, dry_run, wait, {"--memory": memory, "--no-wait": no_wait})
     check_writable(out)
@@ -243,8 +243,8 @@ def export(
     ro_crate: Annotated[bool, typer.Option("--ro-crate", help="describe the file in it as an RO-Crate")] = False,
 ) -> None:
     """Write stored runs into one file, and all their numbers into a table beside it, F with the ending .parquet."""
+    from suite.files import check_file
     from suite.papers.evidence import export_selection
-    from suite.runs.files import check_file
 
     check_file(out)
     print(export_selection(selector or [], store, out, profile, ro_crate=ro_crate))

@@ -10,9 +10,9 @@ from suite.claims.judge import PROFILES
 from suite.commands.plan import missing_data, plan
 from suite.communication import link
 from suite.data.catalogue import DATASETS, available
+from suite.files import check_writable, nearest
 from suite.papers.catalogue import select
 from suite.runs.environment import machine, revision, versions
-from suite.runs.files import check_writable, nearest
 from suite.runs.lease import PROBED, probe
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
+from suite.files import check_writable
 from suite.papers.artifact import PaperError, check_name
 from suite.papers.catalogue import PAPERS
-from suite.runs.files import check_writable
 
 TEMPLATE = Path(__file__).parents[1] / "papers" / "template"
 EXPERIMENT = Path(__file__).parents[1] / "papers" / "experiment_template"

@@ -20,6 +20,7 @@ from suite.commands.plan import Planned, calibrated, lacking_data, missing_data,
 from suite.commands.plan import stages as by_value
 from suite.data.catalogue import DataError
 from suite.experiment import CHECKPOINT_SECONDS
+from suite.files import now_in, write_whole
 from suite.interruption import leave_if_asked, watched
 from suite.papers.artifact import Artifact, Paper
 from suite.papers.catalogue import experiment
@@ -31,7 +32,6 @@ from suite.runner.progress import Progress
 from suite.runner.status_file import SILENT, note_in
 from suite.runner.trackers import tracker_called
 from suite.runs.archive import Layered
-from suite.runs.files import now_in, write_whole
 from suite.runs.store import Store
 from suite.spec import RunSpec, canonical
 from suite.training.numerics import pick_device

@@ -10,8 +10,8 @@ from typing import Any
 
 from suite.clock import duration
 from suite.engines import EngineError, engine
+from suite.files import NUMBER, Fields, fits, now_in, read_note
 from suite.runner.status_file import at_work, note_in
-from suite.runs.files import NUMBER, Fields, fits, now_in, read_note
 from suite.runs.store import Store, StoreError
 
 TOLD = ("host", "pid", "job", "since", "fraction", "seen")  # of a sign of life

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from suite.commands.plan import Planned, plan
 from suite.commands.run import RunOptions, Selection, keep_wanted, several, without_data
 from suite.engines import INDEX, Engine, EngineError, Job, engine
-from suite.runs.files import write_whole
+from suite.files import write_whole
 from suite.runs.store import Store
 
 MOST_JOBS = 16  # unless --jobs says otherwise

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from suite.data.catalogue import DataError
+from suite.files import whole, write_whole
 
 LAYOUT = 1  # raise it when decoding changes, so that no older cache is read
 
@@ -63,10 +62,10 @@ def cached(folder: Path, key: str, decode: Callable[[], tuple[np.ndarray, np.nda
     inputs, targets, _ = found
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / f"{key}.inputs.npy", lambda stream: np.save(stream, inputs))
-        write_atomically(folder / f"{key}.targets.npy", lambda stream: np.save(stream, targets))
-        record = json.dumps({"checksum": found.checksum}).encode()
-        write_atomically(folder / f"{key}.json", lambda stream: stream.write(record))
+        for name, array in (("inputs", inputs), ("targets", targets)):
+            with whole(folder / f"{key}.{name}.npy") as stream:
+                np.save(stream, array)
+        write_whole(folder / f"{key}.json", json.dumps({"checksum": found.checksum}).encode())
     except OSError as error:
         raise DataError(
             f"the data cannot be stored in {folder} ({error.strerror or error}); "
@@ -87,17 +86,3 @@ def _read(folder: Path, key: str) -> Decoded | None:
     if not isinstance(record, dict) or record.get("checksum") != checksum(inputs, targets):
         return None
     return Decoded(inputs, targets, record["checksum"])
-
-
-def write_atomically(path: Path, write: Callable[[Any], object]) -> None:
-    """Let ``write`` fill a binary file that appears as ``path`` complete or not at all."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with open(handle, "wb") as stream:
-            write(stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

@@ -22,7 +22,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file as write_file
 from torch import Tensor
 
-from suite.runs.files import sync_folder
+from suite.files import sync_folder
 from suite.training import checkpoint
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from suite.files import write_whole
 from suite.papers.catalogue import homes
 from suite.runs.archive import Archive, Layered, Runs, export, open_runs
-from suite.runs.files import write_whole
 from suite.runs.long_table import tidy
 from suite.runs.store import Store, StoreError
 from suite.spec import RunSpec

@@ -18,6 +18,7 @@ from xml.etree import ElementTree
 
 from suite.claims.estimate import EXACT, GRADES
 from suite.claims.judge import NEEDS, ON_A_CPU, PROFILES, Verdict
+from suite.files import write_whole
 from suite.lazy import Figure, pd
 from suite.papers.artifact import Artifact, Groups, Missing, Paper
 from suite.papers.catalogue import PAPERS, entries, published, select
@@ -25,7 +26,6 @@ from suite.papers.measurement import FewSeeds, few_seeds, grades, judge_artifact
 from suite.report import style
 from suite.report.data import encoded, known, plotted, values
 from suite.runs.archive import Runs
-from suite.runs.files import write_whole
 from suite.runs.store import StoreError, UnusableRun
 
 FORMS = ("svg", "png", "pdf")

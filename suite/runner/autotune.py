@@ -22,7 +22,7 @@ from statistics import median
 from typing import Any, NamedTuple, TypeVar
 
 from suite.experiment import Experiment, OutOfTime
-from suite.runs.files import fits, read_note
+from suite.files import fits, read_note
 from suite.runs.store import digest
 from suite.spec import RunSpec, canonical
 from suite.training.numerics import FIELDS, sound

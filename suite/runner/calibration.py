@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from suite.experiment import Experiment
+from suite.files import write_whole
 from suite.runner.packing import Pack, packs
 from suite.runs.environment import machine_class
-from suite.runs.files import write_whole
 from suite.spec import RunSpec, canonical
 
 FORMAT = 1

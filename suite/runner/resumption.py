@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from suite.files import read_note, sync_folder, write_whole
 from suite.runner.status_file import charged_seconds, note_in
-from suite.runs.files import read_note, sync_folder, write_whole
 from suite.runs.lease import Lease
 from suite.runs.store import UnreadableRun
 from suite.spec import RunSpec

@@ -16,8 +16,8 @@ from typing import Any
 
 import psutil
 
+from suite.files import NUMBER, Fields, read_note, write_whole
 from suite.runs.background import every
-from suite.runs.files import NUMBER, Fields, read_note, write_whole
 
 NOTE = "progress.json"
 CPU_TIME_FILE = "spent.json"  # processor seconds over every session that worked on a run

@@ -23,8 +23,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from suite.files import shortened, sync_folder
 from suite.runs import crate
-from suite.runs.files import shortened, sync_folder
 from suite.runs.store import (
     CHECKSUMS,
     DamagedRun,

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from suite.runs.files import now_in, remove
+from suite.files import now_in, remove
 
 LEASE = 60.0  # seconds without a sign of life after which a claim may be taken over; the same for all of a store
 BEATS = 6  # signs of life in that time

@@ -25,8 +25,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from suite.files import now_in, shortened, sweep, sync_folder, sync_folders, twice_if_stale
 from suite.lazy import pd
-from suite.runs.files import now_in, shortened, sweep, sync_folder, sync_folders, twice_if_stale
 from suite.runs.lease import Lease, Locks
 from suite.runs.tables import read_table
 from suite.spec import ID_LENGTH, SCHEMA, RunSpec

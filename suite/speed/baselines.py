@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from suite.files import write_whole
 from suite.runs.environment import ROOT
-from suite.runs.files import write_whole
 
 # One folder per machine class; a runner keeps its own outside of the checkout, which is laid anew for each job
 FOLDER = Path(os.environ.get("SGD_SUITE_BASELINES") or ROOT / "ci" / "baselines")

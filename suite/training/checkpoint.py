@@ -12,7 +12,7 @@ from safetensors.torch import save as serialise
 from torch import Tensor
 
 from suite.communication.collectives import CompletedSum
-from suite.runs.files import write_whole
+from suite.files import write_whole
 from suite.training.checkpoint_file import NAME, DamagedCheckpoint, read
 
 

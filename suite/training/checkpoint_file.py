@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from suite.runs.files import twice_if_stale
+from suite.files import twice_if_stale
 
 NAME = "checkpoint"
 DIGEST = 32  # bytes of the SHA-256 of what follows

@@ -22,8 +22,8 @@ from typing import TypeVar
 import torch
 
 from suite.data.catalogue import cache_folder
+from suite.files import only_ours, private_folder, write_whole
 from suite.runs.environment import cpu_name
-from suite.runs.files import only_ours, private_folder, write_whole
 
 FLAGS = (
     "-O3",

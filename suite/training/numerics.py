@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from suite.files import read_note, write_whole
 from suite.lazy import torch
-from suite.runs.files import read_note, write_whole
 from suite.spec import RunSpec
 
 PRECISIONS = ("float32", "float64", "tf32", "bf16")

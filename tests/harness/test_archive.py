@@ -17,8 +17,8 @@ import pytest
 from hostile import understated
 from toy import CHECKOUT, files_of
 
+from suite import files as files_module
 from suite.runs import archive as archive_module
-from suite.runs import files as files_module
 from suite.runs import store as store_module
 from suite.runs.archive import MANIFEST, Archive, Layered, export, merge, open_runs
 from suite.runs.comparison import relation

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from suite.runs.files import check_file, check_writable, nearest, write_whole
+from suite.files import check_file, check_writable, nearest, write_whole
 
 
 @pytest.mark.parametrize("at", [1, 2])

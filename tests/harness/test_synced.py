@@ -6,17 +6,18 @@ import os
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 import toy
 
-from suite.data import cache
+from suite.data.cache import cached
 from suite.experiment import Context
+from suite.files import write_whole
 from suite.papers.catalogue import experiment
 from suite.report.drawing import write
 from suite.runner.execute import RunnerConfig, execute
 from suite.runs.archive import Archive, export, merge
 from suite.runs.comparison import relation
-from suite.runs.files import write_whole
 from suite.runs.store import Store
 from suite.training import checkpoint, machine_code
 
@@ -66,11 +67,11 @@ def test_a_run_its_checkpoint_and_its_exports_are(tmp_path: Path, renamed, paper
 def test_what_else_is_kept_is(tmp_path: Path, renamed, monkeypatch: pytest.MonkeyPatch):
     write_whole(tmp_path / "note", b"")
     write(tmp_path / "figure.svg", b"")
-    cache.write_atomically(tmp_path / "pictures", lambda stream: stream.write(b"pixels"))
+    cached(tmp_path, "pictures", lambda: (np.zeros(1, np.uint8), np.zeros(1)))
     monkeypatch.setattr(machine_code, "compiler", lambda: ("c++", ""))
     monkeypatch.setattr(machine_code, "cache_folder", lambda: tmp_path)
     monkeypatch.setattr("subprocess.run", lambda command, **_: Path(command[-1]).write_bytes(b"machine code"))
     (tmp_path / "code.cpp").write_text("")
     library = machine_code.Source(tmp_path / "code.cpp").library({}, lambda path, build: path.name)
-    assert {"note", "figure.svg", "pictures", library} <= set(renamed)
+    assert {"note", "figure.svg", "pictures.inputs.npy", library} <= set(renamed)
     assert {name: late for name, late in renamed.items() if late} == {}

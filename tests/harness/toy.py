@@ -15,10 +15,10 @@ import pandas as pd
 
 from suite.claims.intervals import Interval
 from suite.experiment import Context, Experiment, OutOfTime
+from suite.files import write_whole
 from suite.papers import catalogue, evidence, register
 from suite.papers.artifact import Artifact, Frame, Groups, Paper, Quantity
 from suite.papers.catalogue import entries as claims_of
-from suite.runs.files import write_whole
 from suite.runs.store import Outcome, encode
 from suite.spec import RunSpec, seed
 

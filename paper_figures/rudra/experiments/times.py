@@ -29,10 +29,10 @@ from paper_figures.rudra.plans import ImageNetRow
 from paper_figures.rudra.settings import CIFAR_START, IMAGENET_START, Configuration, cifar_server, imagenet_server
 from reference_impls.rudra_protocol import Server, average_staleness
 from suite.experiment import Context, OutOfTime
+from suite.files import write_whole
 from suite.lazy import np, pd, scipy
 from suite.parameter_server.placement import simulation
 from suite.parameter_server.protocol import GammaDurations, Staleness, Timed, play
-from suite.runs.files import write_whole
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, thaw
 

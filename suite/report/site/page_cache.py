@@ -15,6 +15,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path, PurePosixPath
 
+from suite.files import now_in, staged, sweep
 from suite.papers.artifact import Artifact
 from suite.papers.catalogue import homes
 from suite.papers.evidence import exported_files, shipped
@@ -22,7 +23,6 @@ from suite.report.drawing import write
 from suite.report.speed import RESULTS
 from suite.runs.archive import Archive, Layered, Runs, versions
 from suite.runs.environment import ROOT
-from suite.runs.files import now_in, staged, sweep
 from suite.runs.store import CHECKSUMS, Run, UnusableRun
 
 NAME = "site.json"

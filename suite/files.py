@@ -16,18 +16,19 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 Found = TypeVar("Found")
 ABANDONED = 3600.0  # seconds after which a file or folder that is being written is taken to be a dead process's
 
 
-def write_whole(path: Path, *parts: bytes) -> None:
-    """Write a file that replaces what is there in one step, synced first: a power cut leaves the old or the new."""
+@contextlib.contextmanager
+def whole(path: Path) -> Iterator[BinaryIO]:
+    """A file to write that replaces ``path`` in one step, synced first: a power cut leaves the old or the new."""
     staging = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
     try:
         with open(staging, "wb") as stream:
-            stream.writelines(parts)
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(staging, path)
@@ -35,6 +36,12 @@ def write_whole(path: Path, *parts: bytes) -> None:
     finally:
         with contextlib.suppress(OSError):
             staging.unlink()
+
+
+def write_whole(path: Path, *parts: bytes) -> None:
+    """Write ``parts`` to a file that appears whole or not at all."""
+    with whole(path) as stream:
+        stream.writelines(parts)
 
 
 def staged(folder: Path) -> Iterator[tuple[Path, str]]:
