@@ -238,7 +238,7 @@ def draw_diagonal(frame: Frame, found: list[tuple[Configuration, float, Estimate
         text = (
             f"{len(found)} rows, those of Table 3 too, trained for {EPOCHS} epochs\n"
             f"ours minus printed: {rms:.2f} points (root mean square)\n"
-            f"correlation: {alike:.2f}\n"
+            f"correlation: {alike:.3f}\n"
             f"{'seeds' if several else 'one seed'} a row; intervals (95%) rest on the spread\n"
             f"of {deviation:.2f} points between {whose}\n"
             f"at most {plans.BASELINE[1]} learners (mu = 1) share the baseline's product"
