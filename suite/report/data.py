@@ -190,12 +190,6 @@ def by_claim(table: Iterable[Row]) -> dict[str, list[Row]]:
     return found
 
 
-def differing(before: Iterable[Row], now: Iterable[Row]) -> list[str]:
-    """Claims of which a row says something else, is new or is gone."""
-    old, new = by_claim(before), by_claim(now)
-    return [claim for claim in {**old, **new} if not _alike(old.get(claim, []), new.get(claim, []))]
-
-
 def _alike(old: list[Row], new: list[Row]) -> bool:
     return len(old) == len(new) and all(map(same, old, new))
 

@@ -62,8 +62,8 @@ def plain(found: Any) -> Any:
     }
 
 
-def serve_and_lose(group: Group, n: int, updates: int, how: str, report: str) -> None:
-    """Learner 1 is lost with its fourth gradient; the others write what they return to ``report`` and their rank.
+def serve_and_lose(group: Group, n: int, updates: int, report: str) -> None:
+    """Learner 1 falls silent with its fourth gradient; the others write their ends to ``report`` and their rank.
 
     They cannot return it: ``spawn`` has its workers leave together, and one is missing.
     """
@@ -72,8 +72,6 @@ def serve_and_lose(group: Group, n: int, updates: int, how: str, report: str) ->
     def computed(x: Tensor, learner: int, number: int) -> tuple[float, Tensor]:
         if learner == 1 and number == 3:
             dying.touch()
-            if how == "killed":
-                os.kill(os.getpid(), signal.SIGKILL)
             time.sleep(1_000)  # alive, but it never answers again
         while number == 3 and not dying.exists():  # the last update must not come before
             time.sleep(0.01)
