@@ -210,7 +210,7 @@ def test_an_earlier_number_stands_until_other_runs_are_read(home: Path) -> None:
 
 def test_the_register_command_says_what_it_wrote(home: Path) -> None:
     (said,) = record("first")
-    assert said.endswith("1 rules, 3 grids")
+    assert said.endswith("1 rule, 3 grids")
     assert record("again") == [f"{home.name}: the register is up to date"]
     with pytest.raises(RegisterError, match="--because is empty; say why"):
         record(" ")
