@@ -177,7 +177,10 @@ def test_a_run_from_before_its_grid_is_late(home: Path, monkeypatch: pytest.Monk
     at("2021-01-01")
     seeds(3, monkeypatch)
     record("a third seed")
-    assert verdict(run(home, "2021-01-02")).order == "late"
+    found = verdict(run(home, "2021-01-02"))
+    assert found.order == "late"
+    (why,) = register.later_runs(found.claim, found.measured.runs)
+    assert why.endswith(": a third seed")
 
 
 def closed(home: Path, order: str, began: str, **more) -> register.Standing:
