@@ -1,4 +1,4 @@
-"""Seconds: measured ones that count training alone, virtual ones that a cost model charges, and both in words."""
+"""Seconds, measured ones that count training alone and virtual ones that a cost model charges; counts in words."""
 
 from __future__ import annotations
 
@@ -55,6 +55,11 @@ class Link:
     def seconds(self, size: float) -> float:
         """Time of one message of ``size`` bytes."""
         return self.latency + size / self.bandwidth
+
+
+def counted(count: int, noun: str) -> str:
+    """A count of things that take an s where there are several: ``1 run``, ``2 runs``."""
+    return f"{count} {noun}{'s' * (count != 1)}"
 
 
 def duration(seconds: float) -> str:

@@ -164,6 +164,7 @@ def test_the_site_in_a_browser(browser, site, width, scheme):
         assert [url for url in requests if not url.startswith((site.as_uri(), "data:"))] == []
     browser.visit((site / "fake/fig1.html").as_uri())
     assert browser.value("document.querySelector('figure img').naturalWidth") > 100
+    assert browser.value("document.querySelector('figure img').getBoundingClientRect().right") <= width
     browser.visit((site / "report.html").as_uri())
     assert browser.value("document.getElementById('count').textContent + document.forms[0].hidden") == "false"
 

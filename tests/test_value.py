@@ -85,7 +85,7 @@ def test_what_a_budget_decides_is_told_beforehand(selection):
     assert [line.split(":")[0].split()[-1] for line in first[1:]] == ["toy/two-in-10", "toy/three-in-60"]
     assert told(made, 160.0, 1)[0].endswith("6 claims by 3 artifacts")
     assert told(made, 60.0, 2)[0].endswith("2 runs side by side: 5 claims by 2 artifacts")
-    assert told(made, 59.0, 2)[0].endswith("2 claims by 1 artifacts")
+    assert told(made, 59.0, 2)[0].endswith("2 claims by 1 artifact")
     assert len(told(made, 1e6, 1)) == 1 + 4  # what decides nothing is not told
     part = [each for each in planned(selection) if each.spec != SPECS["cheap"]]
     left = ranked(selection, part, "reduced", "cuda", {SPECS["told"].id})

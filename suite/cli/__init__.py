@@ -8,6 +8,7 @@ Commands import what they need inside: ``list``, ``plan`` and ``check`` must not
 from __future__ import annotations
 
 import inspect
+import io
 import os
 import re
 import signal
@@ -85,6 +86,8 @@ def common(
 
 def main() -> None:
     """Entry point: errors a user can act on end in one sentence on stderr and exit code 2."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # as stderr: a locale without a minus sign loses no number
     try:
         code = app(standalone_mode=False)  # what typer.Exit carries
         if sys.stdout:  # None where the shell closed it, as by >&-

@@ -256,6 +256,7 @@ def merge(
     store: options.StoreOption = options.STORE,
 ) -> None:
     """Take an exported file into a store, whole or not at all. Exit 1 when it contests a stored run."""
+    from suite.clock import counted
     from suite.papers.measurement import is_arithmetic, is_timed
     from suite.runs.archive import Archive
     from suite.runs.archive import merge as take
@@ -268,7 +269,7 @@ def merge(
 
     done = take(Archive(file), Store(store, create=True), relate)
     other = f", {len(done.others)} kept as another execution made them" if done.others else ""
-    print(f"{len(done.new)} runs added, {len(done.present)} already there{other}")
+    print(f"{counted(len(done.new), 'run')} added, {len(done.present)} already there{other}")
     for run_id in done.contested:
         print(f"CONTESTED {run_id}: other tables than the store's of the same execution; both are kept, see `check`")
     raise typer.Exit(1 if done.contested else 0)

@@ -22,9 +22,11 @@ from suite.claims.board import board, in_full, stand_in, word
 from suite.claims.board import lines as board_lines
 from suite.claims.estimate import Estimate
 from suite.claims.judge import PROFILES, Verdict
+from suite.clock import counted
 from suite.commands.terminal import width
 from suite.papers.catalogue import entries, select
 from suite.papers.measurement import judge_artifacts, measure, measurements
+from suite.report.drawing import write
 from suite.report.numerals import few, ours, printed, values
 from suite.runs.archive import Runs
 from suite.runs.comparison import Survey
@@ -41,12 +43,13 @@ STYLES = {
     "bound to the paper's machine": "dim",
     "paper contradicts itself": "magenta",
 }
+NARROWEST = 80  # columns
 NAMES = 32  # columns of a claim's name on its line
 
 
 def console() -> Console:
-    """Standard output, as wide as all commands write."""
-    return Console(file=sys.stdout, width=width(), highlight=False)
+    """Standard output, as wide as all commands write, and wide enough that no column of a table is cut off."""
+    return Console(file=sys.stdout, width=max(width(), NARROWEST), highlight=False)
 
 
 def table(found: Sequence[Verdict]) -> Table:
@@ -193,8 +196,8 @@ def junit(found: Sequence[Verdict], path: Path) -> None:
             ElementTree.SubElement(case, "failure", message=v.verdict).text = v.why
         elif v.verdict == "not run":
             ElementTree.SubElement(case, "skipped", message=v.why)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    ElementTree.ElementTree(suite).write(path, encoding="utf-8", xml_declaration=True)
+    write(path, ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True))
+    print(f"{counted(len(found), 'claim')} written to {path}", file=sys.stderr)
 
 
 def show_unclaimed(selectors: Sequence[str], profile: str | None, source: Runs) -> bool:

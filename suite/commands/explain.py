@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from suite.claims.board import said
 from suite.claims.judge import Verdict
-from suite.clock import duration
+from suite.clock import counted, duration
 from suite.papers.artifact import Artifact, Paper
 from suite.papers.catalogue import PAPERS, SelectorError, experiment, moved, paper, published
 from suite.papers.measurement import judge_artifacts
@@ -54,6 +54,6 @@ def lines(artifact: Artifact, verdict: Verdict, source: Runs) -> Iterator[str]:
         yield f"  figure     sgd-suite figures {artifact.id}"
     profile = verdict.profile or rule.profile
     specs = artifact.specs(profile).values()
-    count = f"{len(specs)} run{'s' if len(specs) != 1 else ''}"
+    count = counted(len(specs), "run")
     cost = duration(sum(experiment(spec.experiment).seconds(spec) for spec in specs))
     yield f"  again      sgd-suite run {artifact.id} --profile {profile} ({count}, about {cost} of one core)"

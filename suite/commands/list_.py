@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from suite.claims.judge import PROFILES
+from suite.clock import counted
 from suite.papers import catalogue
 from suite.papers.catalogue import matching
 from suite.papers.evidence import committed, ids_of_user
@@ -66,4 +67,5 @@ def lines(rows: Sequence[dict[str, Any]], columns: int) -> list[str]:
             title, max(columns, len(start) + 12), initial_indent=start, subsequent_indent=" " * len(start)
         )
     total = sum(len(row["claims"]) for row in rows)
-    return [*text, f"{len(rows)} artifacts, {total} claims; runs: yours + those that come with the suite, of all"]
+    counts = f"{counted(len(rows), 'artifact')}, {counted(total, 'claim')}"
+    return [*text, f"{counts}; runs: yours + those that come with the suite, of all"]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from suite.claims.judge import ON_A_CPU, PROFILES, Claim
-from suite.clock import duration
+from suite.clock import counted, duration
 from suite.commands.terminal import memory
 from suite.data.catalogue import available
 from suite.papers.artifact import Artifact, Frame, Missing, Paper
@@ -157,7 +157,7 @@ def lines(planned: Iterable[Planned], yours: Collection[str], total: Mapping[str
     basis = f"measured here on {device}" if device else "of one core of the reference CPU"
     cost = f"{duration(total['core_seconds'])} {basis}, at most {memory(total['peak_memory_bytes'])} each"
     held = f"{total['yours']} yours, {total['committed']} committed"
-    text = [f"{total['runs']} runs at {total['profile']}: {held}; what is not yours takes about {cost}"]
+    text = [f"{counted(total['runs'], 'run')} at {total['profile']}: {held}; what is not yours takes about {cost}"]
     text += lacking_data(total["missing_data"])
     return text + [_row(p, p.spec.id in yours) for p in sorted(planned, key=lambda p: -p.seconds)]
 
@@ -299,9 +299,10 @@ def forecast(made: Sequence[Stage], budget: float, workers: int) -> list[str]:
         passed += stage.seconds(workers)
         decided += len(stage.claims)
         names = ", ".join(claim.rpartition("/")[2] for claim in stage.claims)
-        text.append(f"{duration(passed):>12}  {stage.artifact}: {len(stage.runs)} runs decide {names}")
+        text.append(f"{duration(passed):>12}  {stage.artifact}: {counted(len(stage.runs), 'run')} to decide {names}")
     side = f"{workers} runs side by side" if workers > 1 else "one run after another"
-    return [f"in {duration(budget)} with {side}: {decided} claims by {len(text)} artifacts", *text]
+    decides = f"{counted(decided, 'claim')} by {counted(len(text), 'artifact')}"
+    return [f"in {duration(budget)} with {side}: {decides}", *text]
 
 
 def _by_artifact(paper: Paper) -> dict[str, list[Claim]]:

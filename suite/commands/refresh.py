@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from suite.clock import counted
 from suite.lazy import pd
 from suite.models import table
 from suite.papers import catalogue, register
@@ -218,9 +219,8 @@ def record_rules(because: str, papers: Iterable[str] = ()) -> list[str]:
         lines += moves(home, names, date, because)
         if lines:
             rules, numbers = (sum(kind in line for line in lines) for kind in ("rule", "moved"))
-            told = f"{rules} rules, {len(lines) - rules - numbers} grids" + (
-                f", {numbers} numbers" if numbers else ""
-            )
+            counts = {"rule": rules, "grid": len(lines) - rules - numbers, "number": numbers}
+            told = ", ".join(counted(count, kind) for kind, count in counts.items() if count)
             said.append(f"{append(home, lines)}: {told}")
         elif names:
             said.append(f"{home.name}: the register is up to date")

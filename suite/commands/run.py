@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from suite.claims.judge import PROFILES
-from suite.clock import duration
+from suite.clock import counted, duration
 from suite.commands.plan import Planned, calibrated, lacking_data, missing_data, plan
 from suite.commands.plan import stages as by_value
 from suite.data.catalogue import DataError
@@ -167,7 +167,7 @@ def run_artifacts(selection: Selection, asked: Sequence[str], options: RunOption
                 todo = [spec for spec in busy if not store.busy(spec.id)]
             counts["late"] += len(busy) - len(todo)
         if counts[NOT_BEGUN]:
-            progress.note(f"{counts[NOT_BEGUN]} runs not begun")
+            progress.note(f"{counted(counts[NOT_BEGUN], 'run')} not begun")
         print(no_runs(selection, options.profile) if chosen.empty else ending(counts, chosen), file=sys.stderr)
         leave_if_asked()
     return 1 if counts["failed"] else 0
@@ -193,8 +193,9 @@ def show(report: RunReport, artifact: str, progress: Progress) -> None:
 
 def ending(counts: Mapping[str, int], chosen: Chosen) -> str:
     """What became of the runs, by state; how many were left out, and why."""
-    states = {"stored": "runs stored", "present": "already there", "late": "left for later", "failed": "failed"}
-    told = [f"{counts[state]} {words}" for state, words in states.items()]
+    states = {"present": "already there", "late": "left for later", "failed": "failed"}
+    told = [f"{counted(counts['stored'], 'run')} stored"]
+    told += [f"{counts[state]} {words}" for state, words in states.items()]
     left_out = {"without their data": chosen.lacking, "beyond --memory": chosen.beyond}
     left_out["come with the suite"] = chosen.shipped
     return ", ".join([*told, *(f"{count} {words}" for words, count in left_out.items() if count)])
@@ -237,7 +238,7 @@ def without_data(
         name, why = next(iter(wanted.items()))
         raise DataError(f"profile {profile} needs the data set {name}: {why}")
     for line in lacking_data(wanted):
-        print(f"{len(mine)} runs left out, {line}", file=sys.stderr)
+        print(f"{counted(len(mine), 'run')} left out, {line}", file=sys.stderr)
     return lacking
 
 
@@ -270,7 +271,7 @@ def checkpoint_seconds() -> float:
 def _wait(busy: list[RunSpec], store: Store, late: Callable[[], bool], progress: Progress) -> list[RunSpec]:
     """Wait until another process lets go of one of its runs; returns all of them, or none once it is ``late``."""
     if busy:
-        progress.note(f"waiting for {len(busy)} runs that another process is computing")
+        progress.note(f"waiting for {counted(len(busy), 'run')} that another process is computing")
     named: set[str] = set()
     while busy and all(store.busy(spec.id) for spec in busy):
         if late():

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from suite.clock import counted
 from suite.commands.plan import Planned, plan
 from suite.commands.run import RunOptions, Selection, keep_wanted, several, without_data
 from suite.engines import INDEX, Engine, EngineError, Job, engine
@@ -73,7 +74,8 @@ def submit_artifacts(
         last = job is made[-1] and NODE_LOCAL in about
         names.append(_submit(chosen, to.on, job, names if last else (), held))
         print(names[-1])
-    print(f"{len(left)} runs left to {len(names)} jobs; see `status --store {store}`", file=sys.stderr)
+    shares = f"{counted(len(left), 'run')} left to {counted(len(names), 'job')}"
+    print(f"{shares}; see `status --store {store}`", file=sys.stderr)
     if not to.wait:
         return 0
     while chosen.states(names):

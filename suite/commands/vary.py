@@ -219,8 +219,7 @@ def show_quantities(artifact: Artifact, frames: Mapping[str, Frame]) -> None:
         if len(set(told.values())) > 1 and differ([each[name] for each in found.values() if name in each]):
             for place, (label, text) in enumerate(told.items()):
                 table.add_row("" if place else name, label, text)
-    if table.rows:
-        console().print(table)
+    console().print(table if table.rows else f"{artifact.id} measures nothing that differs between these settings")
 
 
 def differ(found: Sequence[Estimate]) -> bool:

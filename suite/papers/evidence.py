@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from suite.clock import counted
 from suite.files import write_whole
 from suite.papers.catalogue import homes
 from suite.runs.archive import Archive, Layered, Runs, export, open_runs
@@ -124,7 +125,8 @@ def export_selection(
         write_whole(table, buffer.getvalue())
     except OSError as error:
         raise StoreError(f"could not write {table}: {error.strerror}") from error
-    return f"{len(names)} runs written to {out} ({out.stat().st_size / 1e6:.2f} MB), as one table to {table}"
+    written = f"{counted(len(names), 'run')} written to {out}"
+    return f"{written} ({out.stat().st_size / 1e6:.2f} MB), as one table to {table}"
 
 
 def table_beside(out: Path) -> Path:

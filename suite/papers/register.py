@@ -75,6 +75,7 @@ class Register:
 
     rules: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
     grids: Mapping[str, dict[str, str]] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=dict)  # by run, why it was last added to a grid
     removed: Mapping[str, set[str]] = field(default_factory=dict)
     undated: frozenset[str] = frozenset()
     moved: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -109,6 +110,7 @@ def read(home: Path) -> Register:
     rules: dict[str, list[dict[str, Any]]] = {}
     asked: dict[str, set[str]] = {}
     grids: dict[str, dict[str, str]] = {}
+    reasons: dict[str, str] = {}
     removed: dict[str, set[str]] = {}
     moved: dict[str, list[dict[str, Any]]] = {}
     merged: dict[str, str] = {}
@@ -130,13 +132,14 @@ def read(home: Path) -> Register:
                 continue
             grid, gone = grids.setdefault(line["artifact"], {}), removed.setdefault(line["artifact"], set())
             grid |= dict.fromkeys(line["added"], line["date"])
+            reasons |= dict.fromkeys(line["added"], line["because"])
             gone -= set(line["added"])
             gone |= set(line["removed"])
         except (ValueError, KeyError, TypeError) as error:
             raise RegisterError(f"{path}, line {number} is no line of a register: {error}") from error
     listed = home / "published" / UNDATED_RUNS
     undated = frozenset(listed.read_text(encoding="utf-8").split()) if listed.exists() else frozenset()
-    return Register(rules, grids, removed, undated, moved, families, merged, asked)
+    return Register(rules, grids, reasons, removed, undated, moved, families, merged, asked)
 
 
 def standing(
@@ -220,6 +223,15 @@ def last_line(claim: Claim) -> str:
     """When a claim's rule was last registered and why, "" where it never was."""
     history = read(PAPERS[claim.paper].home).rules.get(claim.id)
     return f"{history[-1]['date'][:10]}: {history[-1]['because']}" if history else ""
+
+
+def later_runs(claim: Claim, runs: Iterable[str]) -> list[str]:
+    """When some of a claim's runs were registered after its rule, and why."""
+    register = read(PAPERS[claim.paper].home)
+    history, grid = register.rules.get(claim.id), register.grids.get(claim.artifact, {})
+    ruled = history[-1]["date"] if history else ""
+    later = {(grid[run], register.reasons.get(run, "")) for run in runs if grid.get(run, "") > ruled}
+    return [f"{date[:10]}: {because}" for date, because in sorted(later)]
 
 
 def changes(which: Paper, date: str, because: str) -> list[dict[str, Any]]:

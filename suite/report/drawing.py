@@ -18,6 +18,7 @@ from xml.etree import ElementTree
 
 from suite.claims.estimate import EXACT, GRADES
 from suite.claims.judge import NEEDS, ON_A_CPU, PROFILES, Verdict
+from suite.clock import counted
 from suite.files import write_whole
 from suite.lazy import Figure, pd
 from suite.papers.artifact import Artifact, Groups, Missing, Paper
@@ -72,9 +73,9 @@ class Drawing:
     @property
     def stamp(self) -> str:
         """What the figure says of itself, e.g. ``reduced profile · reduced, modelled · 12 runs``."""
-        counted = f"{len(self.runs)} run{'s' if len(self.runs) != 1 else ''}" if self.runs else ""
+        runs = counted(len(self.runs), "run") if self.runs else ""
         profile = f"{self.profile} profile" if self.profile else ""
-        return " · ".join(part for part in (profile, self.seeds, ", ".join(self.rests_on), counted) if part)
+        return " · ".join(part for part in (profile, self.seeds, ", ".join(self.rests_on), runs) if part)
 
 
 def drawing(artifact: Artifact, source: Runs, profile: str | None = None) -> Drawing | None:

@@ -18,7 +18,7 @@ from typing import Any
 from suite.claims.estimate import Estimate
 from suite.claims.judge import PROFILES, Claim, Verdict
 from suite.papers.artifact import Artifact
-from suite.papers.register import last_line
+from suite.papers.register import last_line, later_runs
 from suite.report.numerals import compared, departures, ours, tolerance
 from suite.runs.archive import Runs
 from suite.runs.store import Run, UnusableRun
@@ -239,9 +239,11 @@ def _registered(verdict: Verdict) -> Iterator[tuple[str, str]]:
     """When the present rule was registered, and what it says where another one decides."""
     line = last_line(verdict.claim)
     yield "register", f"{verdict.order or 'registered'}; {line}" if line else "no line"
+    for later in later_runs(verdict.claim, verdict.measured.runs if verdict.measured else ()):
+        yield "its runs", later
     if verdict.family > 1:
         others = verdict.family - 1
         yield "family", f"corrected with {others} other claim{'s' if others > 1 else ''} on the same runs (Holm)"
-    if later := verdict.exploratory:
-        shown = ", ".join(ours(later.measured, later.claim)) if later.measured else ""
-        yield "exploratory", f"{later.verdict} {shown}".rstrip()
+    if other := verdict.exploratory:
+        shown = ", ".join(ours(other.measured, other.claim)) if other.measured else ""
+        yield "exploratory", f"{other.verdict} {shown}".rstrip()

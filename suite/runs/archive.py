@@ -84,8 +84,8 @@ class Archive:
         except (*UNREADABLE, TypeError) as error:
             if isinstance(error, StoreError):
                 raise
-            why = str(error.args[0]) if isinstance(error, KeyError) else str(error)
-            raise StoreError(f"{self.path} is not an export of runs: {shortened(why)}") from error
+            why = error.args[0] if isinstance(error, KeyError) else getattr(error, "strerror", None) or error
+            raise StoreError(f"{self.path} is not an export of runs: {shortened(str(why))}") from error
         if schema != SCHEMA:
             raise StoreError(f"{self.path} has schema {shortened(repr(schema))}; this version reads {SCHEMA}")
         self._names: dict[str, list[str]] = {}

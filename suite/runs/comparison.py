@@ -36,6 +36,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from suite.claims.intervals import paired_difference, paired_ratio, quantile
+from suite.clock import counted
 from suite.runs.archive import Runs
 from suite.runs.store import Run
 from suite.spec import canonical
@@ -108,7 +109,7 @@ def compare_runs(base: Runs, new: Runs, *, either_way: bool = False) -> dict[str
         rows.append(row)
         if row["rose"] or (either_way and row["fell"]):
             moved = f"{'rose' if row['rose'] else 'fell'} by {abs(row['change']):.4g}"
-            regressions.append(f"{place}: {name} {moved} over {row['n']} runs, {ids[0]} first")
+            regressions.append(f"{place}: {name} {moved} over {counted(row['n'], 'run')}, {ids[0]} first")
     return {
         "compared": len(old_ids & new_ids),
         "only_in_base": len(old_ids - new_ids),
@@ -171,12 +172,12 @@ def _plain(value: float) -> float | None:
 def lines(found: Mapping[str, Any]) -> Sequence[str]:
     """The comparison as text."""
     summary = (
-        f"{found['compared']} runs compared, {len(found['changed'])} quantities differ, "
+        f"{counted(found['compared'], 'run')} compared, {len(found['changed'])} quantities differ, "
         f"{found['only_in_base']} only in the base, {found['only_in_new']} only in the new"
     )
     changes = [
         f"~ {row['group']}: {row['quantity']} {row['change']:+.4g}{' relative' if row['relative'] else ''} "
-        f"over {row['n']} runs ({row['runs'][0]} first)"
+        f"over {counted(row['n'], 'run')} ({row['runs'][0]} first)"
         for row in found["changed"]
     ]
     return [summary, *changes, *(f"REGRESSION {line}" for line in found["regressions"])]

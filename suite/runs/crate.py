@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any
 
+from suite.clock import counted
 from suite.runs.store import CHECKSUMS, Run, digest
 
 NAME = "ro-crate-metadata.json"
@@ -34,7 +35,7 @@ def described(runs: Sequence[Run], manifest: str, content: bytes) -> bytes:
     root = {
         "@id": "./",
         "@type": "Dataset",
-        "name": f"{len(runs)} run{'s' if len(runs) > 1 else ''} of {SUITE}",
+        "name": f"{counted(len(runs), 'run')} of {SUITE}",
         "description": f"Runs of {', '.join(sorted({run.spec.experiment for run in runs}))}: settings, results, "
         "curves and environment of each, with checksums.",
         "datePublished": latest[:10],

@@ -51,6 +51,11 @@ def drawn(found: list[Verdict], width: int) -> list[str]:
     return [line.rstrip() for line in out.file.getvalue().splitlines()]
 
 
+def test_a_narrower_terminal_cuts_no_column_off(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    assert check.console().width == 80
+
+
 @pytest.mark.parametrize("width", [80, 120])
 def test_no_line_is_wider_than_the_terminal_and_no_word_is_cut(width: int):
     lines = drawn(verdicts(), width)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from xml.etree import ElementTree
 import pytest
 import toy
 
+from suite import cli
 from suite.cli.output import explain
 
 TABLE = ("run", "toy/table1", "--profile", "smoke")
@@ -41,7 +43,7 @@ MISTAKES = {
     "no such store": (["check", "--store", "absent"], "no store at absent"),
     "foreign file for a store": (["check", "--store", "blocked"], "blocked is not an export of runs"),
     "missing data": (["run", "toy/fig2", "--profile", "paper"], "needs the data set imagenet"),
-    "absent export": (["merge", "absent.zip"], "absent.zip is not an export of runs"),
+    "absent export": (["merge", "absent.zip"], "absent.zip is not an export of runs: No such file"),
     "nothing to export": (["export", "--store", "blocked"], "no store at blocked"),
     "compare nothing": (["compare", "absent", "blocked"], "no store at absent"),
     "unwritable junit": (["check", "toy/fig2", "--junit", "blocked/f.xml"], "Not a directory"),
@@ -50,6 +52,15 @@ MISTAKES = {
     "untestable store": (["doctor", "--store", "blocked/s"], "could not write blocked/s: Not a directory"),
     "unknown data set": (["data", "verify", "mnits"], "sgd-suite: no data set is called 'mnits'"),
 }
+
+
+def test_a_locale_without_signs_loses_no_number(monkeypatch):
+    out = io.TextIOWrapper(io.BytesIO(), "ascii")
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "argv", ["sgd-suite", "--version"])
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert out.errors == "backslashreplace"
 
 
 @pytest.mark.parametrize(("arguments", "sentence"), MISTAKES.values(), ids=MISTAKES)
@@ -144,7 +155,7 @@ def test_of_several_artifacts_those_without_their_data_are_left_out(sgd):
     assert (alone.returncode, alone.stderr.count("\n")) == (2, 1)
     first = sgd("run", "toy/table1", "toy/fig2", "--profile", "paper")
     assert first.returncode == 0, first.stderr
-    assert first.stderr.splitlines()[0].startswith("1 runs left out, missing: imagenet is not below ")
+    assert first.stderr.splitlines()[0].startswith("1 run left out, missing: imagenet is not below ")
     told = "3 runs stored, 0 already there, 0 left for later, 0 failed, 1 without their data"
     assert first.stderr.splitlines()[-1] == told
     again = sgd("run", "toy/table1", "toy/fig2", "--profile", "paper", "--budget", "60")
@@ -166,7 +177,7 @@ def test_the_first_seeds_of_every_group_come_alone_and_the_others_later(sgd):
     assert planned["runs"] == 2
     first = sgd("run", "toy/table1", "--profile", "smoke", "--seeds", "2")
     assert "2 runs stored, 0 already there" in first.stderr
-    assert "1 runs stored, 2 already there" in sgd("run", "toy/table1", "--profile", "smoke").stderr
+    assert "1 run stored, 2 already there" in sgd("run", "toy/table1", "--profile", "smoke").stderr
     assert sgd("run", "toy/table1", "--profile", "smoke", "--seeds", "0").returncode == 2
 
 
@@ -193,6 +204,7 @@ def test_json_is_one_document_and_nothing_else(sgd, tmp_path: Path):
     valued = json.loads(sgd("plan", "--profile", "reduced", "--budget", "60", "--json").stdout)
     assert [(each["artifact"], each["claims"]) for each in valued["stages"]] == [("toy/table1", ["toy/table1/mean"])]
     checked = sgd("check", "--json", "--junit", "claims.xml")
+    assert "written to claims.xml" in checked.stderr
     assert checked.returncode == 1
     verdicts = {row["id"]: row for row in json.loads(checked.stdout)}
     assert verdicts["toy/table1/eight"]["red"] is True

@@ -101,7 +101,7 @@ def test_a_signal_before_anything_runs_ends_with_the_same_sentence(tmp_path: Pat
     assert isinstance(spec, RunSpec)
     with store.claim(spec.id):
         command = started("run", "toy/fig1", *SMOKE)
-        while "waiting for 1 runs" not in command.told:
+        while "waiting for 1 run that" not in command.told:
             assert command.poll() is None, command.told
             time.sleep(0.01)
         command.send(signal.SIGTERM)

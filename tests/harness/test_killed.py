@@ -32,7 +32,7 @@ def test_the_command_line_resumes_after_a_kill(tmp_path: Path, started, sgd):
     (checkpoint,) = partial.glob("*/*/checkpoint")
     done = sgd("run", "toy/fig1", *SMOKE, **variables)
     assert done.returncode == 0, done.stderr
-    assert "1 runs stored, 0 already there" in done.stderr
+    assert "1 run stored, 0 already there" in done.stderr
     assert not checkpoint.exists()
 
 

@@ -175,8 +175,8 @@ def test_a_holder_that_has_been_frozen_learns_it_and_stops(tmp_path: Path, start
     first.send(signal.SIGSTOP)
     second = sgd(*command, **variables)
     assert second.returncode == 0, second.stderr
-    assert "waiting for 1 runs" in second.stderr
-    assert "1 runs stored" in second.stderr
+    assert "waiting for 1 run that" in second.stderr
+    assert "1 run stored" in second.stderr
     stored = {p: p.read_bytes() for p in (tmp_path / "s" / "runs").rglob("*") if p.is_file()}
     first.send(signal.SIGCONT)
     assert first.wait() == 0, first.told

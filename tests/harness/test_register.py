@@ -177,7 +177,10 @@ def test_a_run_from_before_its_grid_is_late(home: Path, monkeypatch: pytest.Monk
     at("2021-01-01")
     seeds(3, monkeypatch)
     record("a third seed")
-    assert verdict(run(home, "2021-01-02")).order == "late"
+    found = verdict(run(home, "2021-01-02"))
+    assert found.order == "late"
+    (why,) = register.later_runs(found.claim, found.measured.runs)
+    assert why.endswith(": a third seed")
 
 
 def closed(home: Path, order: str, began: str, **more) -> register.Standing:
@@ -210,7 +213,7 @@ def test_an_earlier_number_stands_until_other_runs_are_read(home: Path) -> None:
 
 def test_the_register_command_says_what_it_wrote(home: Path) -> None:
     (said,) = record("first")
-    assert said.endswith("1 rules, 3 grids")
+    assert said.endswith("1 rule, 3 grids")
     assert record("again") == [f"{home.name}: the register is up to date"]
     with pytest.raises(RegisterError, match="--because is empty; say why"):
         record(" ")

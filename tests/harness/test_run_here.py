@@ -79,7 +79,7 @@ def test_runs_that_the_suite_comes_with_are_left_out_where_only_missing_ones_are
     part = set(sorted(shipped)[1:])
     monkeypatch.setattr(command, "committed", lambda: [SimpleNamespace(ids=lambda: part)])
     assert run("toy/table1", missing=True) == 0
-    said = f"1 runs stored, 0 already there, 0 left for later, 0 failed, {len(part)} come with the suite"
+    said = f"1 run stored, 0 already there, 0 left for later, 0 failed, {len(part)} come with the suite"
     assert last(capsys) == said
 
 
@@ -110,7 +110,7 @@ def test_one_run_that_is_let_go_of_is_taken_up_while_others_are_held(
     assert run("toy/table1") == 0
     assert shares[0] < shares[1] < 1  # what others compute is not done
     told = capsys.readouterr().err
-    assert re.findall(r"waiting for (\d) runs", told) == ["2", "1"]
+    assert re.findall(r"waiting for (\d) runs? that", told) == ["2", "1"]
     assert told.splitlines()[-1] == "3 runs stored, 0 already there, 0 left for later, 0 failed"
 
 

@@ -109,8 +109,8 @@ def test_a_sixth_paper_passes_its_tests_goes_through_every_command_and_nothing_h
     assert said.count("exit 0 of") == len(COMMANDS) + len(WHERE_THE_PROJECT_IS) - 1
     for told in (
         " passed",
-        "register.jsonl: 2 rules, 1 grids",
-        "1 artifacts, 2 claims",
+        "register.jsonl: 2 rules, 1 grid",
+        "1 artifact, 2 claims",
         "10 runs at smoke",
         "0.443",
         "begun 20",

@@ -14,7 +14,14 @@ from matplotlib.figure import Figure
 
 from suite.claims.estimate import exact
 from suite.commands.run import RunOptions
-from suite.commands.vary import UndrawableError, differ, draw_side_by_side, drawn_table, vary_artifact
+from suite.commands.vary import (
+    UndrawableError,
+    differ,
+    draw_side_by_side,
+    drawn_table,
+    show_quantities,
+    vary_artifact,
+)
 from suite.data.catalogue import DataError
 from suite.own.variation import VariationError, parse, variations, written
 from suite.papers import catalogue
@@ -133,6 +140,11 @@ def test_a_drawing_that_fails_on_a_setting_is_named_with_it():
 def test_rounding_is_no_difference(one: float, other: float, another: bool):
     assert differ([exact(one), exact(other)]) is another
     assert differ([exact(one), exact((one, other))])
+
+
+def test_where_nothing_differs_a_sentence_says_so(capsys):
+    show_quantities(paper("isgd").artifact("isgd/fig5a"), {})
+    assert "measures nothing that differs" in capsys.readouterr().out
 
 
 def test_the_command_computes_what_is_not_there_and_writes_figure_and_table(papers, tmp_path: Path, capsys):

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from suite.claims.board import NOTHING, WORDS, board, word
 from suite.claims.judge import NEEDS, VERDICTS, Verdict
+from suite.clock import counted
 from suite.papers.artifact import Artifact, Paper
 from suite.papers.catalogue import paper, published, select
 from suite.papers.measurement import judge_artifacts
@@ -229,7 +230,7 @@ def write_site(
                     else:
                         row.verdicts = judged(section.paper, row, source)
                     row.files = folder.groups[row.id].files
-                tell(f"{section.paper.name}: {len(section.artifacts)} artifacts, {anew} made anew")
+                tell(f"{section.paper.name}: {counted(len(section.artifacts), 'artifact')}, {anew} made anew")
     finally:
         folder.save()
     folder.put(SHARED, whole, _shared(sections, about, bool(folder.groups[SPEED].files), source))
