@@ -159,6 +159,8 @@ def lines(planned: Iterable[Planned], yours: Collection[str], total: Mapping[str
     held = f"{total['yours']} yours, {total['committed']} committed"
     text = [f"{counted(total['runs'], 'run')} at {total['profile']}: {held}; what is not yours takes about {cost}"]
     text += lacking_data(total["missing_data"])
+    if not device:
+        text.append("another CPU takes half as long or twice; --calibrate 60 measures this machine for a minute")
     return text + [_row(p, p.spec.id in yours) for p in sorted(planned, key=lambda p: -p.seconds)]
 
 

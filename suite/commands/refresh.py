@@ -70,8 +70,10 @@ def generated(home: Path) -> dict[Path, str]:
 def hours(runs: Iterable[Run]) -> str:
     """CSV: per experiment, network, data set, runs computed together and machine, hours planned and spent.
 
-    ``planned_hours`` are the plan's, of one core of the reference CPU without a calibration; ``spent_hours`` those of
-    a processor, all sessions of a run together; ``ratio`` is spent over planned. Runs on a GPU, on several
+    ``planned_hours`` are the plan's, of one core of the reference CPU; ``spent_hours`` those of a processor, all
+    sessions of a run together. The name of a processor covers hosts that differ by two or three times. So ``ratio``
+    is that of the ``calibrated`` runs alone, which recorded the factor of their host when they ended: their spent
+    hours over their planned hours times that factor. It is left out where there are none. Runs on a GPU, on several
     processes, that sleep to compute, or that did not count their seconds have no row; empty without any.
     """
     rows = []
@@ -83,6 +85,7 @@ def hours(runs: Iterable[Run]) -> str:
         made = experiment(run.spec.experiment)
         if made.clock == "asleep":
             continue
+        planned, factor = made.seconds(run.spec) / 3600, run.environment.get("host_factor")
         rows.append(
             {
                 "experiment": run.spec.experiment,
@@ -90,15 +93,19 @@ def hours(runs: Iterable[Run]) -> str:
                 "data": _name(settings.get("data", settings.get("corpus"))),
                 "width": execution.get("width", 1),
                 "machine": run.environment["machine"].get("cpu", ""),
-                "planned": made.seconds(run.spec) / 3600,
+                "planned": planned,
                 "spent": spent / 3600,
+                "calibrated": factor is not None,
+                "here": planned * factor if factor else 0.0,
+                "spent_here": spent / 3600 if factor else 0.0,
             }
         )
     if not rows:
         return ""
     table = pd.DataFrame(rows).groupby(BY, as_index=False)
-    found = table.agg(runs=("spent", "size"), planned_hours=("planned", "sum"), spent_hours=("spent", "sum"))
-    found["ratio"] = found["spent_hours"] / found["planned_hours"]
+    sums = {f"{name}_hours": (name, "sum") for name in ("planned", "spent", "here", "spent_here")}
+    found = table.agg(runs=("spent", "size"), calibrated=("calibrated", "sum"), **sums)
+    found["ratio"] = found.pop("spent_here_hours") / found.pop("here_hours")  # 0 / 0, left out, without a factor
     return str(found.to_csv(index=False, lineterminator="\n", float_format="%.3g"))
 
 

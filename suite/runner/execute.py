@@ -13,6 +13,7 @@ from pathlib import Path
 from suite.experiment import CHECKPOINT_SECONDS, Context, Experiment, OutOfTime
 from suite.interruption import asked_to_stop, deferred
 from suite.runner.autotune import decide, until
+from suite.runner.calibration import host_seconds
 from suite.runner.determinism import same_bits
 from suite.runner.gc_tuning import spare_imports
 from suite.runner.packing import NOT_BEGUN, Pack, RunReport, packs
@@ -26,6 +27,7 @@ from suite.spec import RunSpec
 from suite.training import numerics as execution
 
 LOOK_SECONDS = 5.0  # between two looks at the machine's state during a run
+PROBED_SECONDS = 30.0  # of a processor from which on a run is worth a probe of its host, of a third of a second
 
 Resolve = Callable[[str], Experiment]
 
@@ -223,7 +225,9 @@ def _close(store: Store, run: LeasedRun, ended: Outcome | Exception, watch: Watc
         if isinstance(ended, Exception):
             raise ended
         where = environment.describe(dict(run.context.execution), run.begun) | {"telemetry": watch.seen()}
-        where["processor_seconds"] = round(charged_seconds(run.context.folder), 1)
+        where["processor_seconds"] = spent = round(charged_seconds(run.context.folder), 1)
+        if spent >= PROBED_SECONDS:
+            where["host_factor"] = round(host_seconds(), 3)
         if unordered:
             where["not_deterministic"] = sorted(unordered)
         new = store.commit(spec.id, encode(spec, where, ended))

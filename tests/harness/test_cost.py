@@ -26,7 +26,7 @@ def training(**changes) -> RunSpec:
 def test_a_run_costs_the_gradients_of_its_images_its_steps_and_its_tests():
     image, step = cost.GRADIENT["caffe_lenet"]
     each = step + cost.OVERHEAD
-    test = cost.FORWARD * image
+    test = cost.TEST["caffe_lenet"]
     assert cost.seconds(training()) == pytest.approx(4_000 * image + 1_000 * each + 110_000 * test)
     three = 12_000 * image + 3_000 * step + 1_000 * cost.OVERHEAD + 110_000 * test
     assert cost.seconds(training(workers=3)) == pytest.approx(three)

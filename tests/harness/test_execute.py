@@ -14,6 +14,7 @@ import toy
 
 from suite.experiment import Context
 from suite.papers.catalogue import experiment
+from suite.runner import execute as module
 from suite.runner import status_file
 from suite.runner.autotune import alternating
 from suite.runner.cost import TRAIN
@@ -110,6 +111,17 @@ def test_processor_seconds_of_all_sessions_are_counted(around: RunnerConfig, mon
     assert Store(around.store).read(spec.id).environment["processor_seconds"] == 20.0
     execute(draw(value=2.0), experiment, around)
     assert Store(around.store).read(draw(value=2.0).id).environment["processor_seconds"] == 10.0
+
+
+@pytest.mark.parametrize(("passes", "factor"), [(10.0, None), (40.0, 0.5)])
+def test_a_long_run_records_how_fast_its_host_was(
+    around: RunnerConfig, monkeypatch: pytest.MonkeyPatch, passes: float, factor: float | None
+):
+    looks = itertools.count(step=passes)
+    monkeypatch.setattr(status_file, "processor_seconds", lambda: next(looks))
+    monkeypatch.setattr(module, "host_seconds", lambda: 0.5)
+    execute(draw(), experiment, around)
+    assert Store(around.store).read(draw().id).environment.get("host_factor") == factor
 
 
 def test_runs_of_a_pack_share_what_was_spent_on_all(tmp_path: Path):

@@ -46,11 +46,14 @@ def test_what_is_left_is_what_is_not_yours():
     ("made", "basis"), [(None, "of one core of the reference CPU"), (MADE, "measured here on cuda")]
 )
 def test_the_sum_comes_first_then_what_is_missing_then_the_longest_run(made: Calibration | None, basis: str):
+    cure = "another CPU takes half as long or twice; --calibrate 60 measures this machine for a minute"
+    advice = [] if made else [cure]
     text = lines(PLAN, FIRST, summary(PLAN, FIRST, set(), "smoke", Path("d"), made))
     told = [" ".join(line.split()) for line in text]
     assert told == [
         f"3 runs at smoke: 1 yours, 0 committed; what is not yours takes about 96 d 18 h {basis}, at most 3 MB each",
         "missing: imagenet is not below d",
+        *advice,
         f"96 d 18 h 3 MB toy/fig1 'a few', seed 2 {SPECS[2].id}",
         f"20 s 2 MB toy/fig1 'draws', seed 1 {SPECS[1].id}; also toy/table1",
         f"yours toy/table1 'draws', seed 0 {SPECS[0].id}",

@@ -14,7 +14,9 @@ from scipy import stats
 
 from suite.claims.intervals import (
     at_least,
+    jackknife_variance,
     log_interval,
+    log_slope,
     mean_interval,
     paired_difference,
     paired_ratio,
@@ -113,3 +115,16 @@ def test_as_many_images_as_a_level_asks_for_reach_it():
         assert at_least(1 - wrong / 10_000, level)
         assert at_least(100 * (1 - wrong / 10_000), 100 * level)
         assert not at_least(1 - (wrong + 1) / 10_000, level)
+
+
+def test_the_interval_of_a_slope_by_hand():
+    """Of log y = 0, 0, 3 over log x = -1, 0, 1: slope 3/2, residuals 1/2, -1, 1/2, one degree of freedom."""
+    found = log_slope(np.exp([-1.0, 0.0, 1.0]), np.exp([0.0, 0.0, 3.0]))
+    half = 12.7062 * math.sqrt(1.5 / 1 / 2)
+    assert (found.mean, found.low, found.high) == pytest.approx((1.5, 1.5 - half, 1.5 + half), rel=1e-4)
+
+
+def test_the_jackknife_by_hand_of_each_statistic_apart():
+    """Values 1, 2, 3 scatter by 2 about their mean; two thirds of it. Ten times the values, a hundred times that."""
+    parts = np.array([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0]])
+    assert jackknife_variance(parts) == pytest.approx([4 / 3, 400 / 3])

@@ -30,7 +30,8 @@ ADAM = 50.0  # learning rates of SGD that go as far in an update as one of Adam'
 NOISE = (
     8.0  # alpha / N_inf is about this, times the rate, times the loss of a uniform guess over the lowest threshold
 )
-DEEP = 60.0  # alpha / N_inf of VGG and ResNet-20 down to their first thresholds; 33 and 110 in the first curves
+DEEP = 30.0  # alpha / N_inf of VGG and ResNet-20 down to their first thresholds; 18 to 64 in the stored curves
+DEEP_WAY = {"cifar10": 0.8, "cifar100": 2.1}  # times as far as LeNet they go: 0.4 to 1.1, 2.0 to 2.4
 UNREACHED = 90  # stored searches below the smallest batch went 15 to 90 times N_inf, to their limit
 TYPICAL_TRANSLATION = 900  # updates of a translation; the means of the stored curves are 530 to 930
 SECONDS_PER_WORD, WORDS_PER_SENTENCE = 0.8e-4, 18
@@ -67,9 +68,11 @@ def sweep_updates(spec: RunSpec) -> float:
     way, reached, uniform = typical_way(spec)
     further, fallen = TYPICAL_HALVING ** math.log2(reached / goal), (uniform - goal) / (uniform - reached)
     way *= min(further, fallen**2) if goal > reached else further
+    if deep := "lenet" not in s["model"]["name"]:
+        way *= DEEP_WAY.get(s["data"]["name"], 1.0)
     floor = way / s["rate"] / (ADAM if s["descent"]["rule"] == "adam" else 1)
     noise = NOISE * s["rate"] * uniform / goal
-    if "lenet" not in s["model"]["name"]:
+    if deep:
         times = 1 + DEEP / s["batch"]
     else:
         times = 1 + noise / s["batch"] if s["batch"] > noise / 3 else UNREACHED
