@@ -150,9 +150,14 @@ def board_of_papers(verdicts: Sequence[Verdict]) -> str:
 
 
 def _most_telling(verdict: Verdict) -> tuple[object, ...]:
-    """Sorts what an earlier rule decided and no later one doubts; then by scale, and in more than one run."""
+    """Sorts what an earlier rule decided and nothing puts in doubt; then by scale, and in more than one run.
+
+    In doubt is what a later rule would decide otherwise, and a number of one run without an interval.
+    """
+    assert verdict.measured is not None
     scale = EMPIRICAL.index(verdict.rests_on)
-    doubted = bool(verdict.exploratory) or _unbounded(verdict) or verdict.order == LATE
+    bare = on_one_run(verdict) and not verdict.measured.spread
+    doubted = bool(verdict.exploratory) or bare or _unbounded(verdict) or verdict.order == LATE
     return verdict.verdict not in DECIDED, doubted, scale, on_one_run(verdict), _strength(verdict)
 
 
