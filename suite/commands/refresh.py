@@ -80,7 +80,7 @@ def hours(runs: Iterable[Run]) -> str:
     for run in runs:
         spent, settings = run.environment.get("processor_seconds"), run.spec.settings
         execution = run.environment["execution"]
-        if not spent or "processes" in settings or execution.get("device") == "cuda":
+        if not spent or {"processes", "devices"} & settings.keys() or execution.get("device") == "cuda":
             continue
         made = experiment(run.spec.experiment)
         if made.clock == "asleep":
