@@ -209,7 +209,8 @@ def draw_curves(frame: Frame, figure: Figure) -> None:
             drawing.draw_law(axes, updates, f"{threshold:.2g}", order)
         drawing.finish_law(axes, list(thresholds.values()))
         axes.set_title(_title(row, thresholds))
-        axes.set_xlabel("mini-batch size M (examples)")
+        if place > len(panels) - columns:  # none is below it
+            axes.set_xlabel("mini-batch size M (examples)")
         if place % columns == 1:
             axes.set_ylabel("updates to the threshold, $N$")
     marks = drawing.key([updates for _, thresholds in panels for updates in thresholds.values()])

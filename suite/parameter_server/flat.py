@@ -19,7 +19,7 @@ import simpy
 from reference_impls.contract import GradientRef, Turn
 from reference_impls.rudra_protocol import Server
 from suite.clock import Link
-from suite.parameter_server.protocol import Timed
+from suite.parameter_server.protocol import Timed, TimeLedger
 
 Steps = Generator[simpy.Event, Any, None]
 Edge = tuple[str, str, str]
@@ -86,25 +86,6 @@ class Port:
         """Work that nobody waits for, but that delays the messages behind it."""
         self.free = max(self.free, self.env.now) + seconds
         self.busy += seconds
-
-
-@dataclass
-class TimeLedger:
-    """Seconds and messages of all learners: where their time went."""
-
-    computing: float = 0.0
-    communicating: float = 0.0
-    pushes: int = 0
-    pulls: int = 0  # weights moved to a learner, or swapped in
-    inquiries: int = 0
-    skipped: int = 0  # pulls saved because the timestamp had not moved
-    needless: int = 0  # pulls that brought the weights the learner had already
-    pushed_bytes: int = 0
-
-    @property
-    def overlap(self) -> float:
-        """Table 1's measure: computation over computation plus communication."""
-        return self.computing / (self.computing + self.communicating)
 
 
 @dataclass

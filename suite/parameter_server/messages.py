@@ -20,7 +20,7 @@ from torch import Tensor
 
 from reference_impls.contract import GradientRef
 from suite.communication.group import Group
-from suite.parameter_server.tree import Node, receivers, server_tree
+from suite.parameter_server.topology import Node, receivers, server_tree
 
 PUSH, FAIL = range(2)  # what travels up: gradients, or who is lost
 GO, STOP, LOST = 0, -1, -2  # answers: go on or stop with weights of a timestamp, or who is lost

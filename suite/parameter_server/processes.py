@@ -38,8 +38,8 @@ from reference_impls import rudra
 from reference_impls.contract import GradientRef, Optimizer, Turn
 from suite.communication.collectives import Local
 from suite.communication.group import Group, WorkerLost
-from suite.parameter_server.flat import TimeLedger
 from suite.parameter_server.messages import BROKEN, FAIL, LOST, STOP, Connection, Layout, Message
+from suite.parameter_server.protocol import TimeLedger
 from suite.parameter_server.servers import Inner, Root, Served, Update, first_line
 from suite.parameter_server.statistics import Observed, Reports, Statistics
 

@@ -121,3 +121,22 @@ class Staleness:
     def above(self, bound: int) -> int:
         """Gradients whose staleness exceeds ``bound``."""
         return sum(count for sigma, count in self.counts.items() if sigma > bound)
+
+
+@dataclass
+class TimeLedger:
+    """Seconds and messages of all learners: where their time went."""
+
+    computing: float = 0.0
+    communicating: float = 0.0
+    pushes: int = 0
+    pulls: int = 0  # weights moved to a learner, or swapped in
+    inquiries: int = 0
+    skipped: int = 0  # pulls saved because the timestamp had not moved
+    needless: int = 0  # pulls that brought the weights the learner had already
+    pushed_bytes: int = 0
+
+    @property
+    def overlap(self) -> float:
+        """Table 1's measure: computation over computation plus communication."""
+        return self.computing / (self.computing + self.communicating)

@@ -7,7 +7,7 @@ import torch
 from simulated_systems import COSTS
 
 from suite.parameter_server.placement import simulation
-from suite.parameter_server.tree import server_tree, weighted_mean
+from suite.parameter_server.topology import server_tree, weighted_mean
 
 
 @pytest.mark.parametrize(

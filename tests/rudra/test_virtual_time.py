@@ -13,9 +13,9 @@ from simulated_systems import COSTS
 from reference_impls.contract import GradientRef, Turn
 from reference_impls.rudra_protocol import Server
 from suite.clock import Link
-from suite.parameter_server.flat import Base, Messages, Port, TimeLedger
+from suite.parameter_server.flat import Base, Messages, Port
 from suite.parameter_server.placement import learner_seconds, placement, simulation
-from suite.parameter_server.protocol import GammaDurations, Staleness
+from suite.parameter_server.protocol import GammaDurations, Staleness, TimeLedger
 from suite.parameter_server.training import GradientJob, jobs_of
 from suite.parameter_server.tree import Adv, AdvStar
 
