@@ -17,7 +17,8 @@ from paper_figures.crossbow.experiments.throughput import classification, walk
 from suite.communication.collectives import Processes
 from suite.communication.group import Group
 from suite.communication.launch import spawn
-from suite.experiment import Context
+from suite.communication.link import NoLab
+from suite.experiment import Context, in_lab
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed, thaw
 from suite.training.gradients.paths import BACKENDS, backend, refusals
@@ -30,7 +31,8 @@ def on_a_core(group: Group, settings: Mapping[str, Any], execution: Mapping[str,
     apply(dict(execution))
     together, signal = Processes(group), torch.zeros(1, 1)
     problem = classification(settings["model"], settings["batch"] * settings["most"], "cpu", settings["seed"])
-    ready = {path: backend(path, problem) for path in BACKENDS if path not in refusals(problem)}
+    refused = refusals(problem)
+    ready = {path: backend(path, problem) for path in BACKENDS if path not in refused}
     rows = []
     for repeat in range(settings["repeats"] + 1):
         together.sum(signal)  # all begin at once
@@ -42,17 +44,14 @@ def on_a_core(group: Group, settings: Mapping[str, Any], execution: Mapping[str,
     return [row for row in rows if row["repeat"]]
 
 
+@in_lab
 def apart(spec: RunSpec, context: Context) -> Outcome:
-    """Where the tuner of each device ends.
-
-    Its result ``skipped`` says that there are too few cores, else it is empty. The table ``readings`` has a row for
-    each reading of each device and repeat.
-    """
+    """Where the tuner of each device ends: a row of ``readings`` for each reading of each device and repeat."""
     settings = thaw(spec.settings)
     cores, devices = sorted(os.sched_getaffinity(0)), settings["devices"]
     if len(cores) < devices:
-        return Outcome("finished", {"skipped": f"{devices} devices need as many cores, and here are {len(cores)}"})
+        raise NoLab(f"{devices} devices need as many cores, and here are {len(cores)}")
     every = spawn(
         on_a_core, devices, settings | {"seed": seed(spec.seed, "tuned")}, context.execution, cores, timeout=300
     )
-    return Outcome("finished", {"skipped": ""}, {"readings": pd.DataFrame([row for rows in every for row in rows])})
+    return Outcome("finished", curves={"readings": pd.DataFrame([row for rows in every for row in rows])})
