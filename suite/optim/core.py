@@ -207,8 +207,14 @@ class Core:
         return state._replace(**{name: self.weights.view_as(getattr(state, name))})
 
     def moved(self, state: Any, x: Tensor, *, centre: bool) -> Any:
-        """The same state with all workers' weights at x [d]; with ``centre`` the common model too, then at rest."""
-        names = ("x", "replicas", *(("centre", "previous", "common") if centre else ()))
+        """The same state with all workers' weights at x [d].
+
+        With ``centre`` all else that begins at the weights is there too (a centre, slow weights), and at rest.
+        """
+        names = ["x", "replicas"]
+        if centre:
+            begun = self.algorithm.init(x)
+            names = [name for name in state._fields if name != "memory" and all_at(getattr(begun, name), x)]
         fields = {name: getattr(state, name) for name in names if hasattr(state, name)}
         moved = state._replace(**{name: x.expand_as(part).clone() for name, part in fields.items()})
         if centre and hasattr(state, "velocity"):  # of DiLoCo's outer step
@@ -240,6 +246,11 @@ class Core:
         assert isinstance(sums, Tensor)  # pieces are for updates in place
         told = [torch.as_tensor(loss, dtype=torch.float64, device=sums.device) for loss in losses]
         return self.algorithm.update(state, turn, torch.stack(told) if told else sums.new_zeros(0), sums, rate, sent)
+
+
+def all_at(part: Any, x: Tensor) -> bool:
+    """Whether a part of a state is one or several points [..., d], all of them x [d]."""
+    return isinstance(part, Tensor) and part.shape[-1:] == x.shape and torch.equal(part, x.expand_as(part))
 
 
 def widened(before: Any, fresh: Any, old: int, d: int) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import itertools
 import tempfile
@@ -16,19 +17,10 @@ import torch
 from door import BATCH, EXAMPLES, closure, examples, network, weights
 from torch import Tensor, nn
 
+from suite import optim
 from suite.communication.group import Group
-from suite.optim import (
-    EASGD,
-    ISGD,
-    SMA,
-    DelayedSGD,
-    DiLoCo,
-    LocalSGD,
-    Softsync,
-    load_file,
-    parameter_server,
-    save_file,
-)
+from suite.optim import DelayedSGD, Softsync, load_file, parameter_server, save_file
+from suite.optim.base import Algorithm
 
 STEPS = 12  # batches a process trains on for a feature
 
@@ -36,12 +28,13 @@ STEPS = 12  # batches a process trains on for a feature
 class Optimiser(NamedTuple):
     make: Callable[..., Any]
     settings: dict[str, Any]
-    learners: int = 1
+
+    def takes(self, setting: str) -> bool:
+        return setting in inspect.signature(self.make).parameters
 
 
-def served(module: nn.Module, params: Any = None, *, group: Group, **settings: Any) -> Any:
+def served(module: nn.Module, params: Any = None, *, group: Group, learners: int, **settings: Any) -> Any:
     """The optimiser that ``with parameter_server`` gives."""
-    learners = settings.pop("learners")
     if group.size > 1:
         settings["n"] = group.size - 1  # asynchronous too
     with parameter_server(module, params, updates=STEPS, learners=learners, group=group, **settings) as opt:
@@ -49,14 +42,20 @@ def served(module: nn.Module, params: Any = None, *, group: Group, **settings: A
 
 
 OPTIMISERS = {
-    "SMA": Optimiser(SMA, {"learners": 2}, 2),
-    "EASGD": Optimiser(EASGD, {"learners": 2, "alpha": 0.2}, 2),
-    "LocalSGD": Optimiser(LocalSGD, {"learners": 2, "local_steps": 3}, 2),
-    "DiLoCo": Optimiser(DiLoCo, {"learners": 2, "local_steps": 3}, 2),
-    "ISGD": Optimiser(ISGD, {"batches": 8, "zeta": 0.1, "margin": 0.5}),
+    "SMA": Optimiser(optim.SMA, {}),
+    "EASGD": Optimiser(optim.EASGD, {"alpha": 0.2}),
+    "LocalSGD": Optimiser(optim.LocalSGD, {"local_steps": 3}),
+    "DiLoCo": Optimiser(optim.DiLoCo, {"local_steps": 3}),
+    "ISGD": Optimiser(optim.ISGD, {"batches": 8, "zeta": 0.1, "margin": 0.5}),
     "DelayedSGD": Optimiser(DelayedSGD, {"delay": 1}),
     "DelayedSGD, layer-wise": Optimiser(DelayedSGD, {"layerwise": True}),
-    "Softsync": Optimiser(served, {"n": 2, "learners": 2}, 2),
+    "Softsync": Optimiser(served, {"n": 2}),
+}
+EXPORTED = {name: getattr(optim, name) for name in optim.__all__}
+OPTIMISERS |= {  # those that need no setting besides a rate
+    name: Optimiser(kind, {})
+    for name, kind in EXPORTED.items()
+    if isinstance(kind, type) and issubclass(kind, Algorithm) and name not in (*OPTIMISERS, "PostLocalSGD")
 }
 PROCESSES = {1: "one process", 2: "several processes"}
 
@@ -69,7 +68,8 @@ class Job:
         self.made: Any = None  # the optimiser made last
 
     def make(self, module: nn.Module, params: Any = None, **settings: Any) -> Any:
-        options = {"lr": 0.05, "momentum": 0.9, **self.kind.settings, **settings}
+        several = {"learners": 2} if self.kind.takes("learners") else {}
+        options = {"lr": 0.05, "momentum": 0.9, **several, **self.kind.settings, **settings}
         self.made = self.kind.make(module, params, group=self.group, **options)
         return self.made
 

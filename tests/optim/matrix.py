@@ -46,7 +46,7 @@ FEATURES: dict[str, Callable[[Job], None]] = {
     "`join()` for loaders of unequal length": features_of_corners.joined,
     '`learners="auto"`': features_of_corners.tuned,
 }
-AVERAGING = ("SMA", "EASGD", "LocalSGD", "DiLoCo")
+AVERAGING = tuple(name for name, kind in OPTIMISERS.items() if kind.takes("learners") and name != "Softsync")
 SENT = "layer-wise exchange has sent the gradients by then"
 AGES = "the learners hold weights of several ages, and new ones would have one"
 REFUSALS: dict[tuple[str, int, str], tuple[str, str]] = {}  # (optimiser, processes, feature) -> (message, reason)
@@ -84,12 +84,10 @@ refuse("`add_param_group` while training", "weights of several ages", AGES, "Sof
 for feature in ("`state_dict` by `torch.save`, to the same bits", "`state_dict` by safetensors, to the same bits"):
     refuse(feature, "cannot go on to the same bits", "arrivals do not repeat themselves", "Softsync", processes=(2,))
 
-
-for name, message, reason in (
-    ("ISGD", "base", "its paper's chart and steps are of SGD"),
-    ("Softsync", "base", "the server's solver is SGD"),
-):
-    refuse("another base optimiser than SGD", message, reason, name)
+WITHOUT_BASE = {"ISGD": "its paper's chart and steps are of SGD", "Softsync": "the server's solver is SGD"}
+for name, kind in OPTIMISERS.items():
+    if not kind.takes("base"):
+        refuse("another base optimiser than SGD", "base", WITHOUT_BASE.get(name, "its steps are of SGD"), name)
 refuse(
     "`copy.deepcopy`, pickle and `torch.save` of the optimiser",
     "cannot be copied or pickled",
@@ -101,8 +99,11 @@ refuse(JOIN, "every process needs as many", "it holds batches against those of t
 refuse(JOIN, "needs layerwise=False", "gradients leave before the step", "DelayedSGD, layer-wise")
 refuse(JOIN, "wait for nobody", "learners of a server wait for nobody", "Softsync", processes=(2,))
 AUTO = '`learners="auto"`'
-refuse(AUTO, "learners='auto' must be", "the tuner is SMA's", "EASGD", "LocalSGD", "DiLoCo", "Softsync")
-refuse(AUTO, "learners", "a process has one learner", "ISGD", "DelayedSGD", "DelayedSGD, layer-wise")
+for name, kind in OPTIMISERS.items():
+    if not kind.takes("learners"):
+        refuse(AUTO, "learners", "a process has one learner", name)
+    elif not kind.takes("max_learners"):
+        refuse(AUTO, "learners='auto' must be", "the tuner is SMA's", name)
 LATER = "weights written in place between steps"
 refuse(LATER, "call take_up() after writing", "each learner has weights of its own", *AVERAGING)
 refuse(LATER, "call take_up() after writing", "each learner has weights of its own", "Softsync", processes=(1,))
@@ -131,8 +132,8 @@ def page() -> str:
         "# What the optimisers support",
         "",
         "Made from the tests: `tests/optim/test_matrix.py` tries every cell and compares this page with what it",
-        "expects. *yes* works; *no* is refused by an error that says why, and the number leads to the reason. SMA,",
-        "EASGD, LocalSGD and DiLoCo have two learners in each process and DelayedSGD a delay of 1; Softsync is",
+        "expects. *yes* works; *no* is refused by an error that says why, and the number leads to the reason.",
+        "Optimisers with learners have two in each process and DelayedSGD has a delay of 1; Softsync is",
         "`parameter_server`. PostLocalSGD is LocalSGD with another rule of when to average.",
         "",
         "A parameter without a gradient, which `torch.optim` leaves alone, has one of zeros here: momentum, decay",
