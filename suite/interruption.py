@@ -17,7 +17,6 @@ from types import FrameType
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 GRACE = 15.0  # seconds for the next update and its checkpoint; schedulers kill 30 s after SIGTERM
 IMPATIENT = 1.0  # seconds after the first signal from which a Ctrl-C is meant
-SENTENCE = "interrupted by {}: finished runs are stored, those under way resume from their checkpoints"
 
 
 class Interrupted(BaseException):
@@ -38,7 +37,7 @@ class Interrupted(BaseException):
         return signal.Signals(self.number).name
 
     def __str__(self) -> str:
-        return SENTENCE.format(self.name)
+        return f"interrupted by {self.name}: what is finished stays, and the same command goes on from there"
 
 
 _received: int | None = None  # the first signal since ``watched`` began

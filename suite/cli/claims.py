@@ -11,7 +11,7 @@ import typer
 from suite.cli import options
 from suite.cli.options import a_path
 from suite.cli.output import emit, say, source
-from suite.interruption import Interrupted, watched
+from suite.interruption import watched
 
 
 def check(
@@ -127,13 +127,9 @@ def report(
     from suite.report.site.single import write_single
 
     check_writable(out)
-    try:
-        with watched():
-            make = write_single if single else write_site
-            built = make(source(store), out, say, partial(with_committed, store), selector or [])
-    except Interrupted as interrupted:
-        say(f"interrupted by {interrupted.name}: pages that are written stay, the same command makes the others")
-        raise typer.Exit(interrupted.exit_code) from None
+    with watched():
+        make = write_single if single else write_site
+        built = make(source(store), out, say, partial(with_committed, store), selector or [])
     say(str(built))
     print(built.index)
     for fault in built.faults:

@@ -67,7 +67,7 @@ def test_a_training_leaves_a_checkpoint_at_its_next_update(tmp_path: Path, start
     wait_until_training(tmp_path / "s", command)
     command.send(number)
     assert command.wait() == 128 + number
-    assert command.told.splitlines()[-1].startswith(f"interrupted by {number.name}: finished runs are stored")
+    assert command.told.splitlines()[-1].startswith(f"interrupted by {number.name}: what is finished stays")
     assert "0 runs stored, 0 already there, 1 left for later, 0 failed" in command.told
     assert "Traceback" not in command.told
     assert len(list((tmp_path / "s" / "partial").glob(f"*/*/{checkpoint.NAME}"))) == 1

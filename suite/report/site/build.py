@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from suite.claims.board import NOTHING, WORDS, board, word
 from suite.claims.judge import NEEDS, VERDICTS, Verdict
 from suite.clock import counted
+from suite.interruption import blocked
 from suite.papers.artifact import Artifact, Paper
 from suite.papers.catalogue import paper, published, select
 from suite.papers.measurement import judge_artifacts
@@ -130,11 +131,13 @@ def makers(source: Runs, todo: Sequence[PagePlace], reopen: Reopen | None) -> It
     # not forked: a fork would share the offsets of open archives
     with ProcessPoolExecutor(processes, get_context("spawn"), _begin, (reopen,)) as pool:
         try:
-            yield chain.from_iterable(pool.map(_make, stretches(todo)))
+            with blocked():  # in the processes for good: a Ctrl-C reaches them too, and this one ends them
+                made = pool.map(_make, stretches(todo))
+            yield chain.from_iterable(made)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             for process in active_children():  # nobody waits for the page that it is making
-                process.terminate()
+                process.kill()
             raise
 
 
