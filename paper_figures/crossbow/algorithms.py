@@ -10,6 +10,7 @@ from paper_figures.crossbow import plots, readings, settings
 from suite.claims.intervals import Interval, over_ends
 from suite.lazy import Figure, np, pd
 from suite.papers.artifact import Artifact, Frame, Groups, Missing, Quantity
+from suite.report.style import PALETTE
 from suite.runs.store import Run
 
 MIB = 2**20
@@ -232,15 +233,17 @@ def draw_walks(frame: Frame, figure: Figure) -> None:
     axes.set(xlabel="reading of the throughput", ylabel="learners")
     axes.legend()
     for panel in beside:
-        plots.growing(trained, panel, 100 * settings.LENET_TARGET)
+        plots.by_epoch(trained, panel)
+        target = 100 * settings.LENET_TARGET
+        panel.axhline(target, color=PALETTE[2], linewidth=1, linestyle=(0, (4, 2)), label=f"target: {target:g}%")
+        panel.set_ylabel("test accuracy of the average model (%)")
+        panel.legend(loc="lower right")
 
 
 HIERARCHICAL.table(readings.accuracy_table)
 
 
-@HIERARCHICAL.drawing
-def draw_hierarchical(frame: Frame, figure: Figure) -> None:
-    plots.curves(frame, figure.subplots(), settings.FINAL_TARGET)
+HIERARCHICAL.drawing(lambda frame, figure: plots.curves(frame, figure.subplots(), settings.FINAL_TARGET))
 
 
 # ---------------------------------------------------------------- memory and scheduling

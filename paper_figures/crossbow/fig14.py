@@ -120,6 +120,4 @@ def draw_eight_gpus(frame: Frame, figure: Figure) -> None:
 C.table(readings.throughput_table)
 
 
-@C.drawing
-def draw_vgg16(frame: Frame, figure: Figure) -> None:
-    plots.throughput(frame, figure.subplots())
+C.drawing(lambda frame, figure: plots.throughput(frame, figure.subplots()))

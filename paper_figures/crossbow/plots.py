@@ -1,4 +1,4 @@
-"""Drawings that several figures share: accuracy, arrival at a target, throughput, timelines, paths of replicas."""
+"""Drawings that several figures share: accuracy, arrival at a target, throughput, timelines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ ALT_BARS = "Bars of the mean with a dot for each seed, and the printed values as
 ALT_THROUGHPUT = "Throughput against learners, relative to one learner, with the printed value as an open marker."
 ALT_EIGHT_GPUS = "Modelled throughput on eight GPUs against learners per GPU, with the printed value."
 ALT_TIMELINES = "Timelines of learning, local and global synchronisation tasks on their streams."
-FIRST = 16  # iterations of the paths that are drawn, so that single corrections can be seen
 HUES = {"SMA": PALETTE[0], "EA-SGD": PALETTE[1], "S-SGD": PALETTE[2]}
 TASKS = {
     "learn": ("learning task, with its batch", "C0"),
@@ -80,14 +79,6 @@ def curves(frame: Frame, axes: Any, printed: float, *, instead: str = "ResNet-32
     axes.set_ylim(top=max(100.0, axes.get_ylim()[1]) if place else None)
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1), borderaxespad=0.2)
     say_stand_in(axes, place, instead)
-
-
-def growing(table: pd.DataFrame, axes: Any, printed: float) -> None:
-    """Accuracy by how many learners there were, and a target (%)."""
-    by_epoch(table, axes)
-    axes.axhline(printed, color=PALETTE[2], linewidth=1, linestyle=(0, (4, 2)), label=f"target: {printed:g}%")
-    axes.set_ylabel("test accuracy of the average model (%)")
-    axes.legend(loc="lower right")
 
 
 def by_epoch(table: pd.DataFrame, axes: Any) -> None:
@@ -219,31 +210,6 @@ def timeline(axes: Any, table: Any, name: str) -> None:
     )
     axes.set_xlabel(f"time ({unit})")
     axes.grid(visible=False)
-
-
-def paths(frame: Frame, axes: Any) -> None:
-    """Two replicas on their own batches and the average model between them, with their corrections towards it."""
-    table = readings.only(frame, "algebra").curve("paths")
-    table = table[table["turn"] <= FIRST]
-    names = ["replica 1", "replica 2", "average"]
-    said = dict(zip(names, ("replica $w_1$", "replica $w_2$", "central average model $z$"), strict=True))
-    wide = table.pivot(index="turn", columns="model", values=["x", "y"])
-    arrow = {"arrowstyle": "-|>", "color": GRID, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0}
-    for name in names[:2]:
-        ends = [(wide["x"][each].to_numpy(), wide["y"][each].to_numpy()) for each in (name, "average")]
-        for x, y in zip(*(zip(*end, strict=True) for end in ends), strict=True):
-            axes.annotate("", y, x, arrowprops=arrow)
-    axes.plot([], [], color=GRID, linewidth=0.8, linestyle="-", label="corrections towards $z$")
-    sns.lineplot(
-        table.assign(model=table["model"].map(said)), x="x", y="y", hue="model", style="model", sort=False,
-        hue_order=list(said.values()), style_order=list(said.values()), palette=[PALETTE[1], PALETTE[2], PALETTE[0]],
-        markers=list(MARKERS[:3]), estimator=None, linewidth=1.1, markersize=4.5, ax=axes,
-    )  # fmt: skip
-    axes.annotate(
-        "$w_0$", tuple(wide.iloc[0][[("x", "average"), ("y", "average")]]), (7, 2), textcoords="offset points"
-    )
-    axes.set(xlabel="first parameter", ylabel="second parameter")
-    axes.legend(title="")
 
 
 def on_eight_gpus(axes: Any, value: str, label: str) -> None:

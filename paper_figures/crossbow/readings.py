@@ -61,18 +61,18 @@ def on_device(run: Run) -> str:
     return f"{run.spec.settings['model']} on {'a GPU' if on_gpu(run) else 'a CPU'}"
 
 
-def told(panel: Artifact, group: str, **claims: str | tuple[str, ...]) -> None:
-    """Quantities of a panel that are deterministic results of a group's only run, by name or several in order."""
-    for claim, names in claims.items():
-        panel.quantities[claim.replace("_", "-")] = result(group, *([names] if isinstance(names, str) else names))
+def told(panel: Artifact, group: str, **claims: str) -> None:
+    """Quantities of a panel that are deterministic results of a group's only run, by claim."""
+    for claim, name in claims.items():
+        panel.quantities[claim.replace("_", "-")] = result(group, name)
 
 
-def result(group: str, *names: str) -> Quantity:
-    """Results of a group's only run by name, lists entry by entry."""
+def result(group: str, name: str) -> Quantity:
+    """A result of a group's only run, a list entry by entry."""
 
     def value(frame: Frame) -> list[float]:
-        found = [frame.one(group)[name] for name in names]
-        return [float(n) for each in found for n in (each if isinstance(each, list) else [each])]
+        found = frame.one(group)[name]
+        return [float(n) for n in (found if isinstance(found, list) else [found])]
 
     return Quantity(value, (group,))
 
@@ -307,14 +307,9 @@ def arrival_table(frame: Frame, printed: float, speed: Mapping[str, float] | Non
         for name in alike:
             counts, curves = epochs(frame, name, target), accuracies(frame, name)
             for run, count, curve in zip(frame.runs_of(name), counts, curves, strict=True):
-                found = count if math.isfinite(count) else math.nan
-                about = {
-                    "group": titled(run),
-                    "stand_in": place,
-                    "method": method_of(run),
-                    "learners": learners_of(run),
-                }
-                about |= {"images": run.spec.settings["batch"] * learners_of(run), "target": 100 * target}
+                found, learners = count if math.isfinite(count) else math.nan, learners_of(run)
+                about = {"group": titled(run), "stand_in": place, "method": method_of(run), "learners": learners}
+                about |= {"images": run.spec.settings["batch"] * learners, "target": 100 * target}
                 about |= {"seed": run.spec.seed, "trained": len(curve), "epochs": found}
                 rows.append(about | {"time": found / (speed or {}).get(name, 1.0)})
     return pd.DataFrame(rows)

@@ -88,10 +88,10 @@ def seconds(frame: Frame) -> pd.DataFrame:
     return table.pivot(index="repeat", columns=["learners", "tau", "barrier"], values="seconds")
 
 
-def gain(frame: Frame, m: int, tau: int = 1, *, barrier: bool = False) -> Interval:
+def gain(frame: Frame, m: int) -> Interval:
     """Percent of throughput that m learners on each host gain by not exchanging at all, paired by repeat."""
     table = seconds(frame)
-    found = log_interval((table[m, tau, barrier] / table[m, NEVER, False]).tolist())
+    found = log_interval((table[m, 1, False] / table[m, NEVER, False]).tolist())
     return Interval(100 * (found.mean - 1), 100 * (found.low - 1), 100 * (found.high - 1), found.n)
 
 

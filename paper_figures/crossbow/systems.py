@@ -10,7 +10,7 @@ from paper_figures.crossbow.readings import only, told
 from suite.lazy import Axes, Figure, pd, sns
 from suite.papers.artifact import Artifact, Frame
 from suite.papers.catalogue import printed
-from suite.report.style import GRID, INK, PALETTE
+from suite.report.style import GRID, INK, MARKERS, PALETTE
 
 MODEL, DATA, SUM = "#d9e6f2", "#f0f0f0", "#fbe3d2"  # of the boxes: pale, so that dark text is legible on any page
 TEXT = "#111111"
@@ -18,11 +18,11 @@ TEXT = "#111111"
 Point = tuple[float, float]
 
 
-def empty(axes: Axes, told: Iterable[str]) -> None:
+def empty(axes: Axes, said: Iterable[str]) -> None:
     """A bare field from (0, 0) to (1, 1) with lines of text beneath."""
     axes.set_axis_off()
     axes.set(xlim=(0, 1), ylim=(0, 1))
-    axes.text(0.5, -0.02, "\n".join(told), ha="center", va="top", fontsize=8)
+    axes.text(0.5, -0.02, "\n".join(said), ha="center", va="top", fontsize=8)
 
 
 def box(axes: Axes, at: Point, text: str, face: str = MODEL) -> None:
@@ -51,58 +51,6 @@ def arrow(axes: Axes, start: Point, end: Point, text: str = "", order: int = 0, 
         middle = ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2)
         ground = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
         axes.text(*middle, text, ha="center", va="center", fontsize=7.5, color=TEXT, bbox=ground)
-
-
-def synchronous(axes: Axes, told: Iterable[str]) -> None:
-    """Parallel S-SGD on two GPUs: half a batch each, one aggregate gradient for both replicas."""
-    empty(axes, told)
-    box(axes, (0.07, 0.5), "batch", DATA)
-    for name, y in (("GPU 1", 0.78), ("GPU 2", 0.22)):
-        area(axes, (0.2, y - 0.2), 0.52, 0.4, name)
-        box(axes, (0.31, y), "half a\nbatch", DATA)
-        box(axes, (0.5, y), "replica\n$w_n$")
-        box(axes, (0.65, y), "partial\ngradient", SUM)
-        arrow(axes, (0.07, 0.5), (0.31, y), order=6)
-        arrow(axes, (0.31, y), (0.5, y), order=6)
-        arrow(axes, (0.5, y), (0.65, y), order=6)
-        arrow(axes, (0.65, y), (0.9, 0.5), "average", 1)
-        arrow(axes, (0.9, 0.5), (0.5, y), order=0, bend=0.55 if y > 0.5 else -0.55)
-    box(axes, (0.9, 0.5), "aggregate\ngradient", SUM)
-    axes.text(0.92, 0.14, "the same update\nof both replicas", ha="center", va="top", fontsize=7.5, color=PALETTE[0])
-
-
-def learners(axes: Axes, told: Iterable[str]) -> None:
-    """Two learners over three iterations: batches of their own, gradients, and corrections through the average."""
-    empty(axes, told)
-    columns = (0.2, 0.5, 0.8)
-    for i, x in enumerate(columns):
-        step = "n" if i == 0 else f"n+{i}"
-        box(axes, (x, 0.5), f"average\n$z_{{{step}}}$", SUM)
-        for j, y in ((1, 0.82), (2, 0.18)):
-            box(axes, (x, y), f"replica\n$w^{j}_{{{step}}}$")
-            arrow(axes, (x, 0.5), (x, y), "correction", 2)
-            if i + 1 < len(columns):
-                box(axes, (x + 0.15, y + (0.13 if j == 1 else -0.13)), f"batch {2 * i + j}", DATA)
-                arrow(axes, (x, y), (columns[i + 1], y), "gradient", 0)
-                arrow(axes, (x, y), (columns[i + 1], 0.5), order=1)
-        if i + 1 < len(columns):
-            arrow(axes, (x, 0.5), (columns[i + 1], 0.5), order=1)
-    for j, y in ((1, 0.82), (2, 0.18)):
-        axes.text(0.0, y, f"learner {j}", ha="left", va="center", fontsize=8.5)
-
-
-def two_levels(axes: Axes, told: Iterable[str]) -> None:
-    """A reference model on each of two GPUs; SMA between these, differences to them within a GPU."""
-    empty(axes, told)
-    for g, x in ((1, 0.02), (2, 0.56)):
-        area(axes, (x, 0.06), 0.42, 0.72, f"GPU {g}")
-        box(axes, (x + 0.21, 0.56), "learner 1:\nreference model", SUM)
-        for j, where in ((2, x + 0.1), (3, x + 0.32)):
-            box(axes, (where, 0.2), f"learner {j}:\nreplica")
-            arrow(axes, (where, 0.2), (x + 0.21, 0.56), "difference" if j == 2 else "", 2)
-    arrow(axes, (0.23, 0.6), (0.77, 0.6), order=1, bend=-0.5)
-    arrow(axes, (0.77, 0.6), (0.23, 0.6), order=1, bend=0.5)
-    axes.text(0.5, 0.93, "SMA between the reference models", ha="center", va="center", fontsize=8.5, color=PALETTE[1])
 
 
 LEARNERS = (1, 2, 4)  # on each of two GPUs, as the run of Fig. 6 counts
@@ -160,31 +108,83 @@ told(FIG6, "algebra", one_reference="references", inter_gpu_traffic="traffic")
 
 @FIG1.drawing
 def draw_synchronous(frame: Frame, figure: Figure) -> None:
-    """The paper's diagram, and beneath it what the run found."""
+    """Parallel S-SGD on two GPUs: half a batch each, one aggregate gradient for both replicas."""
     found = only(frame, "algebra").results
     copies, partial = found["synchronous_copies"], found["partial_gradients"]
     said = (
         f"Two workers, 40 iterations: the replicas differ by at most {copies:g} (printed: 0).",
         f"The mean of the partial gradients is the batch's to {partial:.0e} (printed: 0, float64).",
     )
-    synchronous(figure.subplots(), said)
+    axes = figure.subplots()
+    empty(axes, said)
+    box(axes, (0.07, 0.5), "batch", DATA)
+    for name, y in (("GPU 1", 0.78), ("GPU 2", 0.22)):
+        area(axes, (0.2, y - 0.2), 0.52, 0.4, name)
+        box(axes, (0.31, y), "half a\nbatch", DATA)
+        box(axes, (0.5, y), "replica\n$w_n$")
+        box(axes, (0.65, y), "partial\ngradient", SUM)
+        arrow(axes, (0.07, 0.5), (0.31, y), order=6)
+        arrow(axes, (0.31, y), (0.5, y), order=6)
+        arrow(axes, (0.5, y), (0.65, y), order=6)
+        arrow(axes, (0.65, y), (0.9, 0.5), "average", 1)
+        arrow(axes, (0.9, 0.5), (0.5, y), order=0, bend=0.55 if y > 0.5 else -0.55)
+    box(axes, (0.9, 0.5), "aggregate\ngradient", SUM)
+    axes.text(0.92, 0.14, "the same update\nof both replicas", ha="center", va="top", fontsize=7.5, color=PALETTE[0])
 
 
 @FIG4.drawing
 def draw_learners(frame: Frame, figure: Figure) -> None:
-    """The paper's diagram, and beneath it what a run of four learners found."""
+    """Two learners over three iterations: batches of their own, gradients, and corrections through the average."""
     found = only(frame, "algebra").results
     shared, least = found["shared_in_iteration"], found["least_distance"]
     said = (
         f"Four learners, one epoch: {shared:g} samples shared by two learners of an iteration (printed: 0);",
         f"the two replicas nearest to each other are {least:.3f} apart (0 would be one model for all).",
     )
-    learners(figure.subplots(), said)
+    axes = figure.subplots()
+    empty(axes, said)
+    columns = (0.2, 0.5, 0.8)
+    for i, x in enumerate(columns):
+        step = "n" if i == 0 else f"n+{i}"
+        box(axes, (x, 0.5), f"average\n$z_{{{step}}}$", SUM)
+        for j, y in ((1, 0.82), (2, 0.18)):
+            box(axes, (x, y), f"replica\n$w^{j}_{{{step}}}$")
+            arrow(axes, (x, 0.5), (x, y), "correction", 2)
+            if i + 1 < len(columns):
+                box(axes, (x + 0.15, y + (0.13 if j == 1 else -0.13)), f"batch {2 * i + j}", DATA)
+                arrow(axes, (x, y), (columns[i + 1], y), "gradient", 0)
+                arrow(axes, (x, y), (columns[i + 1], 0.5), order=1)
+        if i + 1 < len(columns):
+            arrow(axes, (x, 0.5), (columns[i + 1], 0.5), order=1)
+    for j, y in ((1, 0.82), (2, 0.18)):
+        axes.text(0.0, y, f"learner {j}", ha="left", va="center", fontsize=8.5)
 
 
 @FIG5.drawing
 def draw_paths(frame: Frame, figure: Figure) -> None:
-    plots.paths(frame, figure.subplots())
+    """Two replicas on their own batches and the average model between them, with their corrections towards it."""
+    axes = figure.subplots()
+    table = only(frame, "algebra").curve("paths")
+    table = table[table["turn"] <= 16]  # so that single corrections can be seen
+    names = ["replica 1", "replica 2", "average"]
+    said = dict(zip(names, ("replica $w_1$", "replica $w_2$", "central average model $z$"), strict=True))
+    wide = table.pivot(index="turn", columns="model", values=["x", "y"])
+    arrow = {"arrowstyle": "-|>", "color": GRID, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0}
+    for name in names[:2]:
+        ends = [(wide["x"][each].to_numpy(), wide["y"][each].to_numpy()) for each in (name, "average")]
+        for x, y in zip(*(zip(*end, strict=True) for end in ends), strict=True):
+            axes.annotate("", y, x, arrowprops=arrow)
+    axes.plot([], [], color=GRID, linewidth=0.8, linestyle="-", label="corrections towards $z$")
+    sns.lineplot(
+        table.assign(model=table["model"].map(said)), x="x", y="y", hue="model", style="model", sort=False,
+        hue_order=list(said.values()), style_order=list(said.values()), palette=[PALETTE[1], PALETTE[2], PALETTE[0]],
+        markers=list(MARKERS[:3]), estimator=None, linewidth=1.1, markersize=4.5, ax=axes,
+    )  # fmt: skip
+    axes.annotate(
+        "$w_0$", tuple(wide.iloc[0][[("x", "average"), ("y", "average")]]), (7, 2), textcoords="offset points"
+    )
+    axes.set(xlabel="first parameter", ylabel="second parameter")
+    axes.legend(title="")
 
 
 FIG5.table(lambda frame: only(frame, "algebra").curve("paths"))
@@ -201,11 +201,21 @@ def sent(frame: Frame) -> pd.DataFrame:
 
 @FIG6.drawing
 def draw_two_levels(frame: Frame, figure: Figure) -> None:
-    """The paper's diagram, and beside it the numbers that cross between two GPUs, flat and with two levels."""
+    """A reference model on each of two GPUs, averaged by SMA and followed within a GPU; beside it what is sent."""
     diagram, axes = figure.subplots(1, 2, width_ratios=(2, 1))
     references = ", ".join(f"{count:g}" for count in only(frame, "algebra").results["references"])
-    said = f"reference models per GPU with 1, 2, 4 learners on each: {references} (printed: 1)"
-    two_levels(diagram, (said,))
+    empty(diagram, [f"reference models per GPU with 1, 2, 4 learners on each: {references} (printed: 1)"])
+    for g, x in ((1, 0.02), (2, 0.56)):
+        area(diagram, (x, 0.06), 0.42, 0.72, f"GPU {g}")
+        box(diagram, (x + 0.21, 0.56), "learner 1:\nreference model", SUM)
+        for j, where in ((2, x + 0.1), (3, x + 0.32)):
+            box(diagram, (where, 0.2), f"learner {j}:\nreplica")
+            arrow(diagram, (where, 0.2), (x + 0.21, 0.56), "difference" if j == 2 else "", 2)
+    arrow(diagram, (0.23, 0.6), (0.77, 0.6), order=1, bend=-0.5)
+    arrow(diagram, (0.77, 0.6), (0.23, 0.6), order=1, bend=0.5)
+    diagram.text(
+        0.5, 0.93, "SMA between the reference models", ha="center", va="center", fontsize=8.5, color=PALETTE[1]
+    )
     looks: dict[str, Any] = {"hue": "scheme", "palette": PALETTE[:2], "saturation": 1, "errorbar": None}
     sns.barplot(sent(frame), x="learners", y="sent", **looks, ax=axes)
     places = [place - 0.2 for place in range(len(LEARNERS))]
@@ -215,12 +225,6 @@ def draw_two_levels(frame: Frame, figure: Figure) -> None:
     plots.legend_above(axes, 1)
 
 
-@FIG7.drawing
-def draw_virtual(frame: Frame, figure: Figure) -> None:
-    plots.timelines(frame, figure, "virtual")
-
-
-@FIG8.drawing
-def draw_recorded(frame: Frame, figure: Figure) -> None:
-    """A recorded run of two learners on threads, and 2 GPUs with 2 learners in virtual time."""
-    plots.timelines(frame, figure, "recorded", "virtual")
+# A recorded run of two learners on threads, and 2 GPUs with 2 learners in virtual time.
+FIG7.drawing(lambda frame, figure: plots.timelines(frame, figure, "virtual"))
+FIG8.drawing(lambda frame, figure: plots.timelines(frame, figure, "recorded", "virtual"))

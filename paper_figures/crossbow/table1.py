@@ -33,18 +33,16 @@ PANEL = Artifact(
 ARTIFACTS = (PANEL,)
 
 
-def input_bytes(row: str) -> int:
-    """Bytes of a data set as float32: MNIST's training images in whole pages, all images of the others."""
+def input_mib(row: str, frame: Frame) -> float:
+    """Size of a data set as float32: MNIST's training images in whole pages, all images of the others."""
     if row == "resnet-50":
-        return IMAGENET_IMAGES * math.prod(IMAGENET_SHAPE) * FLOAT
+        return IMAGENET_IMAGES * math.prod(IMAGENET_SHAPE) * FLOAT / MIB
     info = DATASETS[{"lenet": "mnist", "resnet-32": "cifar10", "vgg-16": "cifar100"}[row]]
     assert info.shape is not None
     each = math.prod(info.shape) * FLOAT
-    return -(-info.sizes["train"] * each // PAGE) * PAGE if row == "lenet" else sum(info.sizes.values()) * each
-
-
-def input_mib(row: str, frame: Frame) -> float:
-    return input_bytes(row) / MIB
+    if row == "lenet":
+        return math.ceil(info.sizes["train"] * each / PAGE) * PAGE / MIB
+    return sum(info.sizes.values()) * each / MIB
 
 
 def model_mib(network: str, frame: Frame) -> float:
@@ -56,20 +54,16 @@ for row, (network, _) in ROWS.items():
     PANEL.quantities[f"{row}-ops"] = result("sizes", f"{network}_operators")
     PANEL.quantities[f"{row}-model-mb"] = Quantity(partial(model_mib, network), ("sizes",))
 
-
-def about_buffers(frame: Frame) -> str:
-    batch = frame.runs_of("sizes")[0].spec.settings["batch"]
-    return f"outputs of forward and gradient operators at batch {batch}, each in its own buffer"
+BATCH = settings.SIZES.settings["batch"]
+BUFFERS = f"outputs of forward and gradient operators at batch {BATCH}, each in its own buffer"
 
 
-@PANEL.quantity("resnet50-text", ["sizes"], note=about_buffers, shown=True)
+@PANEL.quantity("resnet50-text", ["sizes"], note=BUFFERS, shown=True)
 def resnet50(frame: Frame) -> list[float]:
     """Size in MiB, operators, and GiB of all outputs."""
     found = frame.one("sizes")
-    parameters, operators, outputs = (
-        found[f"crossbow_resnet50_{what}"] for what in ("parameters", "operators", "bytes")
-    )
-    return [parameters * FLOAT / MIB, operators, outputs / GIB]
+    outputs = found["crossbow_resnet50_bytes"] / GIB
+    return [model_mib("crossbow_resnet50", frame), found["crossbow_resnet50_operators"], outputs]
 
 
 @PANEL.table

@@ -36,11 +36,11 @@ LATENCY = 1e-6  # seconds of an empty message; assumed
 MEMORY = [LATENCY, 5.12e10]  # copies within a machine: a tenth of the printed 512 GB/s; assumed
 
 
-def cifar_server(learners: int, jitter: float = JITTER) -> dict[str, Any]:
+def cifar_server(learners: int) -> dict[str, Any]:
     """Settings of Rudra-base under the CIFAR-10 network."""
     return {
         "architecture": "base",
-        "seconds": {**CIFAR_SECONDS, "jitter": jitter},
+        "seconds": CIFAR_SECONDS,
         "machines": NODES[learners],
         "model_bytes": CIFAR_BYTES,
         "network": [LATENCY, INTERCONNECT],

@@ -121,7 +121,9 @@ def sides_of(ready: Mapping[str, Backend], learners: Iterable[int], batch: int, 
 
 def ratios(seconds: Mapping[str, list[float]], paths: Collection[str], learners: Collection[int]) -> dict[str, Any]:
     """For every number k its fastest path, and repeat by repeat how much faster that is than each other side."""
-    results: dict[str, Any] = {f"path_{k}": _fastest(seconds, paths, k) for k in learners}
+    results: dict[str, Any] = {}
+    for k in learners:
+        results[f"path_{k}"] = preferred({path: seconds[f"{path} {k}"] for path in paths}, SIMPLE, MARGIN)
     one = seconds[f"{results['path_1']} 1"]
     for k in learners:
         best = seconds[f"{results[f'path_{k}']} {k}"]
@@ -134,10 +136,6 @@ def ratios(seconds: Mapping[str, list[float]], paths: Collection[str], learners:
             pairs = zip(seconds[f"{SIMPLE} {k}"], seconds[f"{path} {k}"], strict=True)
             results[f"{path}_over_{SIMPLE}_{k}"] = [a / b for a, b in pairs]
     return results
-
-
-def _fastest(seconds: Mapping[str, list[float]], paths: Iterable[str], k: int) -> str:
-    return preferred({path: seconds[f"{path} {k}"] for path in paths}, SIMPLE, MARGIN)
 
 
 def _tuned(
@@ -235,7 +233,8 @@ def tuner(spec: RunSpec, context: Context) -> Outcome:
     """Learners after each reading of throughputs with one peak, by both rules."""
     lines: list[dict[str, Any]] = []
     for peak in range(1, 9):
-        curve = _curve(peak)
+        # in proportion to the learners up to the peak, 3% less for each learner beyond; 0 for none
+        curve = lambda learners, peak=peak: 1000 * min(learners, peak) * 0.97 ** max(0, learners - peak)
         state = Literal()
         for reading in range(60):
             state = literal(state, curve(state.learners), threshold=0.02 * curve(1))
@@ -246,8 +245,3 @@ def tuner(spec: RunSpec, context: Context) -> Outcome:
             lines.append({"rule": "settling", "peak": peak, "reading": reading, "learners": settled.learners})
             reading += 1
     return Outcome("finished", {}, {"walks": pd.DataFrame(lines)})
-
-
-def _curve(peak: int) -> Callable[[int], float]:
-    """Throughput in proportion to the learners up to the peak, 3% less for each learner beyond; 0 for none."""
-    return lambda learners: 1000 * min(learners, peak) * 0.97 ** max(0, learners - peak)
