@@ -17,7 +17,7 @@ from paper_figures.matex_agd import settings
 from paper_figures.matex_agd.settings import CHECKPOINTS
 from suite.claims.intervals import LEVEL, Interval, least, mean_interval, quantile
 from suite.lazy import Axes, Figure, np, pd, sns
-from suite.papers.artifact import Artifact, Frame, Groups, Quantity
+from suite.papers.artifact import Artifact, Frame, Groups, Missing, Quantity
 from suite.papers.catalogue import printed_value
 from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE
 
@@ -65,6 +65,8 @@ def arms(frame: Frame) -> pd.DataFrame:
     """Accuracy by arm of ``matex_agd/serial_gap`` and seed (rows), and by checkpoint (columns). Raises Missing."""
     run = frame.needed(["gap"]).one("gap")["run"]
     table = frame.stored[run].curve("gap").query("update > 0")
+    if table.empty:
+        raise Missing("no checkpoint of matex_agd/serial_gap")
     seen = table.pivot(index=["arm", "seed"], columns="update", values="accuracy")
     return seen.set_axis(range(1, seen.shape[1] + 1), axis=1)
 

@@ -24,7 +24,7 @@ from suite.models import table
 from suite.papers import catalogue, register
 from suite.papers.catalogue import PAPERS, SelectorError, experiment, homes, paper, papers_of
 from suite.papers.evidence import committed
-from suite.papers.register import RegisterError, append, changes, read
+from suite.papers.register import RegisterError, append, changes
 from suite.report import data, readme
 from suite.report.numerals import alike
 from suite.runs.archive import Layered
@@ -93,20 +93,21 @@ def hours(runs: Iterable[Run]) -> str:
                 "data": _name(settings.get("data", settings.get("corpus"))),
                 "width": execution.get("width", 1),
                 "machine": run.environment["machine"].get("cpu", ""),
-                "planned": planned,
-                "spent": spent / 3600,
-                "calibrated": factor is not None,
-                "here": planned * factor if factor else 0.0,
-                "spent_here": spent / 3600 if factor else 0.0,
+                "planned_hours": planned,
+                "spent_hours": spent / 3600,
+                "here": planned * factor if factor else None,  # planned, on the host that computed it
             }
         )
     if not rows:
         return ""
-    table = pd.DataFrame(rows).groupby(BY, as_index=False)
-    sums = {f"{name}_hours": (name, "sum") for name in ("planned", "spent", "here", "spent_here")}
-    found = table.agg(runs=("spent", "size"), calibrated=("calibrated", "sum"), **sums)
-    found["ratio"] = found.pop("spent_here_hours") / found.pop("here_hours")  # 0 / 0, left out, without a factor
-    return str(found.to_csv(index=False, lineterminator="\n", float_format="%.3g"))
+    table = pd.DataFrame(rows).astype({"here": float})
+    kinds = table.groupby(BY)
+    found = kinds.agg(runs=("here", "size"), calibrated=("here", "count")).join(
+        kinds[["planned_hours", "spent_hours"]].sum()
+    )
+    known = table.dropna(subset="here").groupby(BY)[["spent_hours", "here"]].sum()
+    found["ratio"] = known["spent_hours"] / known["here"]
+    return str(found.to_csv(lineterminator="\n", float_format="%.3g"))
 
 
 def _name(setting: Any) -> str:
@@ -125,16 +126,23 @@ def kept(path: Path, text: str, home: Path) -> tuple[str, list[str]]:
     if path.name != data.FILE or not path.exists():
         return text, []
     before, now = data.read(path.read_text(encoding="utf-8")), data.read(text)
-    noted = register.read(home).moved
-    owed = [
-        claim for claim, old in data.moved(before, now).items()
-        if data.number_of(old) not in [line["moved"] for line in noted.get(claim, [])]
-    ]  # fmt: skip
+    owed = unexplained(home, before, now)
     said = [
         f"{claim}: its number moved while its runs did not; `sgd-suite register --because` records why"
         for claim in owed
     ]
     return data.written(data.merged(before, now, owed)), said
+
+
+def unexplained(home: Path, before: list[data.Row], now: list[data.Row]) -> dict[str, dict[str, Any]]:
+    """The committed numbers that moved while their runs did not, and of which the register gives no reason."""
+    numbers = {claim: data.number_of(old) for claim, old in data.moved(before, now).items()}
+    noted = register.read(home).moved
+    return {
+        claim: number
+        for claim, number in numbers.items()
+        if number not in [line["moved"] for line in noted.get(claim, [])]
+    }
 
 
 def pictures(home: Path, *, check: bool) -> tuple[int, list[str]]:
@@ -223,7 +231,10 @@ def record_rules(because: str, papers: Iterable[str] = ()) -> list[str]:
     for home in homes():
         names = [name for name in papers_of(home) if not wanted or name in wanted]
         lines = [line for name in names for line in changes(paper(name), date, because)]
-        lines += moves(home, names, date, because)
+        if (path := home / data.FILE).exists() and names:
+            before = data.read(path.read_text(encoding="utf-8"))
+            moved = unexplained(home, before, data.rows(readme.judged_of(names, Layered(committed()))))
+            lines += [{"claim": c, "date": date, "because": because, "moved": moved[c]} for c in moved]
         if lines:
             rules, numbers = (sum(kind in line for line in lines) for kind in ("rule", "moved"))
             counts = {"rule": rules, "grid": len(lines) - rules - numbers, "number": numbers}
@@ -232,19 +243,3 @@ def record_rules(because: str, papers: Iterable[str] = ()) -> list[str]:
         elif names:
             said.append(f"{home.name}: the register is up to date")
     return said
-
-
-def moves(home: Path, names: Sequence[str], date: str, because: str) -> list[dict[str, Any]]:
-    """A line for each committed number that moved while its runs did not, with the number of before."""
-    path = home / data.FILE
-    if not path.exists() or not names:
-        return []
-    before = data.read(path.read_text(encoding="utf-8"))
-    now = data.rows(readme.judged_of(names, Layered(committed())))
-    numbers = {claim: data.number_of(old) for claim, old in data.moved(before, now).items()}
-    held = read(home).moved
-    return [
-        {"claim": claim, "date": date, "because": because, "moved": number}
-        for claim, number in numbers.items()
-        if number not in [line["moved"] for line in held.get(claim, [])]
-    ]

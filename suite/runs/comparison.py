@@ -287,7 +287,8 @@ class Survey:
             return []
         counts = Counter(self.kinds.values())
         text = ", ".join(f"{counts[kind]} {kind}" for kind in SEVERITY if counts[kind])
-        found = [f"{len(self.kinds)} runs are held in several versions: {text}; the first source decides"]
+        runs = f"{counted(len(self.kinds), 'run')} {'are' if len(self.kinds) > 1 else 'is'} held"
+        found = [f"{runs} in several versions: {text}; the first source decides"]
         return found + [f"CONTESTED {why}" for why in self.contested.values()]
 
 

@@ -239,6 +239,8 @@ class Store:
             except OSError as error:
                 raise StoreError(f"cannot write a store at {self.root}: {error.strerror}") from error
         elif not (self.root / "runs").is_dir():
+            if self.root.is_file():
+                raise StoreError(f"{self.root} is a file, no folder of runs; `sgd-suite merge` takes exports in")
             raise StoreError(f"no store at {self.root}: run something first, or name another with --store")
 
     def ids(self) -> set[str]:
