@@ -176,9 +176,9 @@ def promise(
 ) -> Promise:
     """Time pieces of the runs here, in a fortieth of the budget, and rank what the budget can decide."""
     from suite.commands import plan as planning
-    from suite.commands.list_ import committed_ids
     from suite.commands.plan import ranked
     from suite.papers.catalogue import select
+    from suite.papers.evidence import committed_ids
     from suite.runs.store import Store
 
     selection = select(list(only))

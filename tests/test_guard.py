@@ -141,7 +141,7 @@ def measured(rounds: dict[str, int]) -> dict:
 @pytest.mark.processes
 def test_an_hour_of_claims_says_what_it_promises_and_leaves_what_the_next_one_needs(monkeypatch, tmp_path, capsys):
     """A dry run on a CPU: one artifact of one run, beside a run that an earlier machine had begun."""
-    monkeypatch.setattr("suite.commands.list_.committed_ids", set)
+    monkeypatch.setattr("suite.papers.evidence.committed_ids", set)
     begun = tmp_path / "before" / "store" / "partial" / ("ab" * 10) / "x"
     begun.mkdir(parents=True)
     (begun / "checkpoint.safetensors").write_bytes(b"far along")

@@ -198,7 +198,7 @@ def test_the_same_runs_give_the_same_bytes(store, made, tmp_path):
 
 def test_when_nothing_changed_nothing_is_judged_drawn_or_written(store, site, monkeypatch):
     before = {path: path.stat().st_mtime_ns for path in site.rglob("*")}
-    for module, name in ((build, "makers"), (build, "judged"), (build, "_shared"), (build, "_speed")):
+    for module, name in ((build, "makers"), (build, "judge_artifacts"), (build, "_shared"), (build, "_speed")):
         monkeypatch.setattr(module, name, None)
     built = write_site(store, site)
     assert (built.made, built.written) == (0, 0)

@@ -15,7 +15,7 @@ from suite.claims.judge import TEST
 from suite.commands.reproduce import committed_verdicts
 from suite.papers.catalogue import PAPERS, entries, homes, paper, papers_of, published
 from suite.papers.evidence import committed
-from suite.papers.grades import Grading, Rests, read_of
+from suite.papers.grades import Grading
 from suite.papers.measurement import measurements, verdicts
 from suite.papers.register import DECIDING, read
 from suite.report import data
@@ -24,7 +24,7 @@ from suite.report.readme import blocks, rewritten
 from suite.runner.cost import TRAIN
 from suite.runs.archive import Layered
 from suite.runs.environment import ROOT
-from suite.spec import RunSpec
+from suite.runs.store import Run
 
 pytestmark = pytest.mark.evidence
 
@@ -86,11 +86,10 @@ def test_every_committed_grade_follows_from_the_stored_specifications(judged):
         claim = verdict.claim
         artifact = paper(claim.paper).artifact(claim.artifact)
         rests = measurements(artifact, source, claimed=True)[verdict.profile].rests[claim.quantity]
-        assert set(verdict.measured.runs) <= {read.spec.id for read in rests.runs}, claim.id
-        runs = [source.read(read.spec.id) for read in rests.runs]
-        again = tuple(replace(read_of(run), spec=RunSpec.from_json(run.files["spec.json"].decode())) for run in runs)
+        assert set(verdict.measured.runs) <= {run.id for run in rests.runs}, claim.id
+        again = replace(rests, runs=tuple(Run(run.id, source.read(run.id).files) for run in rests.runs))
         experiments = {"train": TRAIN, **paper(claim.paper).experiments}
-        found = Grading(claim.paper, experiments).grade(claim.id, Rests(again))
+        found = Grading(claim.paper, experiments).grade(claim.id, again)
         assert (found.rests_on, found.because) == (verdict.rests_on, verdict.because), claim.id
         assert verdict.decides is (found.decides and verdict.order in DECIDING), claim.id
 

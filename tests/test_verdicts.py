@@ -13,7 +13,7 @@ from suite.papers import catalogue
 from suite.papers import measurement as judging
 from suite.papers.artifact import Artifact, Missing
 from suite.papers.catalogue import entries, published
-from suite.papers.grades import Rests, read_of
+from suite.papers.grades import Rests
 from suite.papers.measurement import (
     Measurement,
     besides,
@@ -58,7 +58,7 @@ def found():
     """Makes a measurement of quantities that no run stands behind, or those that are named."""
 
     def made(runs=(), missing=None, damaged=(), contested=None, **values):
-        rests = {name: Rests(tuple(map(read_of, runs))) for name in values}
+        rests = {name: Rests(tuple(runs)) for name in values}
         lacking = {"size": Missing(missing)} if missing else {}
         return Measurement(values, lacking, list(damaged), rests, Survey(contested=contested or {}))
 
@@ -127,7 +127,7 @@ def test_a_verdict_on_contested_runs_names_the_first_and_counts_the_others(paper
 def test_contested_runs_behind_another_claim_do_not_matter(paper, found, runs):
     contested = {runs[0].id: "odd"}
     measured = found(speed=exact(10), size=exact(10), contested=contested)
-    measured.rests["speed"] = Rests((read_of(runs[0]),))
+    measured.rests["speed"] = Rests((runs[0],))
     assert judged(paper, "speed", paper=measured).verdict == "inconclusive"
     assert judged(paper, "size", paper=measured).verdict == "reproduced"
 

@@ -62,15 +62,14 @@ def plan(
     budget, and the claims they decide.
     """
     from suite.commands import plan as planning
-    from suite.commands.list_ import committed_ids
     from suite.commands.terminal import show
     from suite.papers.catalogue import select
-    from suite.papers.evidence import ids_of_user
+    from suite.papers.evidence import committed_ids, ids_of_user
     from suite.runner.calibration import known
 
     selection = select(selector or [])
     planned = planning.plan(selection, profile, seeds, only)
-    kept = planning.folder_for_calibration(store or options.STORE) if seconds else store or options.STORE
+    kept = store or options.STORE
     yours, shipped = ids_of_user(store, new=True), committed_ids()
     calibration = known(kept)
     if seconds:
@@ -257,15 +256,10 @@ def merge(
 ) -> None:
     """Take an exported file into a store, whole or not at all. Exit 1 when it contests a stored run."""
     from suite.clock import counted
-    from suite.papers.measurement import is_arithmetic, is_timed
+    from suite.papers.measurement import relate
     from suite.runs.archive import Archive
     from suite.runs.archive import merge as take
-    from suite.runs.comparison import relation
-    from suite.runs.store import Run, Store
-
-    def relate(held: Run, brought: Run) -> str:
-        name = held.spec.experiment
-        return relation(held, brought, timed=is_timed(name), arithmetic=is_arithmetic(name))
+    from suite.runs.store import Store
 
     done = take(Archive(file), Store(store, create=True), relate)
     other = f", {len(done.others)} kept as another execution made them" if done.others else ""

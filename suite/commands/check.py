@@ -172,11 +172,6 @@ def row(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def summary(found: Sequence[Verdict]) -> list[str]:
-    """The two boards."""
-    return board_lines(board(found))
-
-
 def evidence(found: Sequence[Verdict], own: Collection[str]) -> str:
     """Whose runs the verdicts were read from; ``own`` are the ids of the runs in the user's store."""
     ids = {run for v in found for measured in (v.measured, v.proxy) if measured for run in measured.runs}
@@ -252,7 +247,7 @@ def check_selection(
     else:
         shown = show_unclaimed(selectors, profile, source)
         if found or not shown:
-            show(found, verbose=verbose, closing=[*summary(found), evidence(found, own)])
+            show(found, verbose=verbose, closing=[*board_lines(board(found)), evidence(found, own)])
     several = held_twice(selectors, profile, source)
     for line in several.lines():
         print(line, file=sys.stderr)

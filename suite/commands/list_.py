@@ -11,12 +11,7 @@ from suite.claims.judge import PROFILES
 from suite.clock import counted
 from suite.papers import catalogue
 from suite.papers.catalogue import matching
-from suite.papers.evidence import committed, ids_of_user
-
-
-def committed_ids() -> set[str]:
-    """Ids of the runs that the papers come with, unverified."""
-    return set().union(*(runs.ids() for runs in committed()))
+from suite.papers.evidence import committed_ids, ids_of_user
 
 
 def listing(selectors: Sequence[str], store: Path | None) -> list[dict[str, Any]]:

@@ -77,19 +77,15 @@ def calibrated(planned: Iterable[Planned], calibration: Calibration | None) -> l
     return [replace(item, seconds=item.seconds * calibration.factor(item.spec)) for item in planned]
 
 
-def folder_for_calibration(store: Path) -> Path:
-    """The store, created where there is none. Raises ValueError for a file, StoreError where it cannot be made."""
-    if store.is_file():
-        raise ValueError(f"--store {store} is an exported file; a calibration is kept in a folder: name one")
-    Store(store, create=True)
-    return store
-
-
 def calibrate(planned: Iterable[Planned], store: Path, device: str, data: Path | None, seconds: float) -> Calibration:
     """Measure this machine for about ``seconds`` on the runs of a plan, and keep the result in the store.
 
-    Imports torch. Raises ValueError for a device that is not there.
+    Imports torch. Raises ValueError for a device that is not there and for a file in the store's place, StoreError
+    where none can be made.
     """
+    if store.is_file():
+        raise ValueError(f"--store {store} is an exported file; a calibration is kept in a folder: name one")
+    Store(store, create=True)
     from suite.runner import calibration
     from suite.training.numerics import pick_device
 
@@ -236,12 +232,11 @@ def ranked(
     """
     left = {item.spec.id: item for item in planned if item.spec.id not in have}
     all_ids = left.keys() | set(have)
-    wanting = [
-        (artifact, [claim for claim in claims[artifact.id] if decidable(claim, artifact, profile, device, have)])
-        for paper, artifacts in selection
-        for claims in [_by_artifact(paper)]
-        for artifact in artifacts
-    ]
+    wanting = []
+    for paper, artifacts in selection:
+        for artifact in artifacts:
+            own = [claim for claim in published(paper.name) if claim.artifact == artifact.id]
+            wanting.append((artifact, [each for each in own if decidable(each, artifact, profile, device, have)]))
     users = {artifact.id: [p for p in planned if artifact.id in p.artifacts] for artifact, _ in wanting}
     made = []
     while wanting:
@@ -305,10 +300,3 @@ def forecast(made: Sequence[Stage], budget: float, workers: int) -> list[str]:
     side = f"{workers} runs side by side" if workers > 1 else "one run after another"
     decides = f"{counted(decided, 'claim')} by {counted(len(text), 'artifact')}"
     return [f"in {duration(budget)} with {side}: {decides}", *text]
-
-
-def _by_artifact(paper: Paper) -> dict[str, list[Claim]]:
-    claims: dict[str, list[Claim]] = {artifact.id: [] for artifact in paper.artifacts}
-    for claim in published(paper.name):
-        claims.setdefault(claim.artifact, []).append(claim)
-    return claims

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from suite.claims.board import board, lines
 from suite.claims.judge import Verdict
-from suite.commands.check import judge_selection, summary
+from suite.commands.check import judge_selection
 from suite.commands.run import RunOptions, run_artifacts
 from suite.papers.catalogue import PAPERS, homes, published, select
 from suite.papers.evidence import folders, with_committed
@@ -68,7 +69,7 @@ def reproduce_selection(selectors: Sequence[str], options: RunOptions, out: Path
     profile, store = options.profile, options.store
     failed = run_artifacts(select(selectors), selectors, options)
     found = judge_selection(selectors, profile, open_runs(store))
-    print("\n".join(summary(found)))
+    print("\n".join(lines(board(found))))
     source = with_committed(store)
     tell = lambda line: print(line, file=sys.stderr, flush=True)
     site = write_site(source, out, tell, partial(with_committed, store))

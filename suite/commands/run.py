@@ -24,14 +24,13 @@ from suite.files import now_in, write_whole
 from suite.interruption import leave_if_asked, watched
 from suite.papers.artifact import Artifact, Paper
 from suite.papers.catalogue import experiment
-from suite.papers.evidence import committed, with_committed
+from suite.papers.evidence import committed_ids, with_committed
 from suite.runner.calibration import known
 from suite.runner.execute import RunnerConfig, execute_all
 from suite.runner.packing import NOT_BEGUN, RunReport
 from suite.runner.progress import Progress
 from suite.runner.status_file import SILENT, note_in
 from suite.runner.trackers import tracker_called
-from suite.runs.archive import Layered
 from suite.runs.store import Store
 from suite.spec import RunSpec, canonical
 from suite.training.numerics import pick_device
@@ -100,7 +99,7 @@ def choose(selection: Selection, options: RunOptions) -> Chosen:
     whole = calibrated(plan(selection, options.profile, options.seeds, options.only), known(store))
     every = len(whole)
     if options.missing:
-        shipped = Layered(committed()).ids()
+        shipped = committed_ids()
         whole = [p for p in whole if p.spec.id not in shipped]
     mine = share_of(whole, options.share)
     fitting = [p for p in mine if memory is None or p.memory <= memory]

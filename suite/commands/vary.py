@@ -11,7 +11,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from suite.claims.estimate import Estimate
-from suite.claims.judge import Claim
 from suite.commands.check import console, sheet
 from suite.commands.plan import first_seeds
 from suite.commands.run import RunOptions, run_artifacts
@@ -22,12 +21,12 @@ from suite.lazy import Axes, Figure, np, pd
 from suite.own.variation import Variation, VariationError, parse, variations
 from suite.papers.artifact import Artifact, Frame, Groups, Missing, Paper
 from suite.papers.catalogue import SelectorError, experiment, published, select
-from suite.papers.evidence import committed, with_committed
+from suite.papers.evidence import committed_ids, with_committed
 from suite.papers.measurement import measure_frame
 from suite.report.data import encoded, plotted
 from suite.report.drawing import Drawing, file_name, filled, image, stamped, write
 from suite.report.numerals import few, ours, values
-from suite.runs.archive import Layered, Runs
+from suite.runs.archive import Runs
 from suite.spec import canonical, trainings
 from suite.training.build import check_numbers
 from suite.training.numerics import choose, pick_device
@@ -76,7 +75,7 @@ def vary_artifact(
     named = name or re.sub(r"[^\w.-]+", "-", varied[0].label)
     check_name(named)
     check_settings(groups, varied, options.data, options.device)
-    shipped = Layered(committed()).ids()
+    shipped = committed_ids()
     wanted = {spec.id: spec for each in (groups, *(v.groups for v in varied)) for ss in each.values() for spec in ss}
     plan = replace(artifact, runs=lambda _: {named: tuple(s for s in wanted.values() if s.id not in shipped)})
     selection, asked = [(paper, [plan])], [artifact.id, named, *texts]
@@ -215,7 +214,8 @@ def show_quantities(artifact: Artifact, frames: Mapping[str, Frame]) -> None:
     found = {label: measure_frame(artifact, each).found for label, each in frames.items()}
     table = sheet("quantity", "settings", "ours")
     for name in dict.fromkeys(name for each in found.values() for name in each):
-        told = {label: few(_said(each[name], claims.get(name))) for label, each in found.items() if name in each}
+        said = partial(ours, claim=claims[name]) if name in claims else values
+        told = {label: few(said(each[name])) for label, each in found.items() if name in each}
         if len(set(told.values())) > 1 and differ([each[name] for each in found.values() if name in each]):
             for place, (label, text) in enumerate(told.items()):
                 table.add_row("" if place else name, label, text)
@@ -227,7 +227,3 @@ def differ(found: Sequence[Estimate]) -> bool:
     first, *others = ([*each.values, *each.low, *each.high] for each in found)
     close = partial(np.allclose, first, rtol=1e-9, atol=1e-12, equal_nan=True)
     return not all(len(first) == len(each) and close(each) for each in others)
-
-
-def _said(value: Estimate, claim: Claim | None) -> list[str]:
-    return ours(value, claim) if claim else values(value)

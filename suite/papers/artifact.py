@@ -371,7 +371,4 @@ class Paper:
             raise PaperError(f"two artifacts of the paper {self.name!r} are called {twice[0]!r}; rename one")
 
     def artifact(self, artifact_id: str) -> Artifact:
-        for artifact in self.artifacts:
-            if artifact.id == artifact_id:
-                return artifact
-        raise KeyError(artifact_id)
+        return {artifact.id: artifact for artifact in self.artifacts}[artifact_id]

@@ -128,14 +128,9 @@ def published(paper: str) -> tuple[Claim, ...]:
     return tuple([entry for entry in entries(paper) if entry.kind in BOARD])
 
 
-@cache
-def _printed(paper: str) -> dict[str, tuple[float, ...]]:
-    return {claim.id: claim.printed for claim in entries(paper)}
-
-
 def printed(claim: str) -> tuple[float, ...]:
     """The printed values of a claim named in full, such as ``isgd/fig5a/gain``. Raises KeyError for another name."""
-    return _printed(claim.partition("/")[0])[claim]
+    return {entry.id: entry.printed for entry in entries(claim.partition("/")[0])}[claim]
 
 
 def printed_value(claim: str) -> float:
@@ -186,7 +181,9 @@ def select(selectors: Iterable[str]) -> list[tuple[Paper, list[Artifact]]]:
     SelectorError for one that matches nothing, naming what there is.
     """
     patterns = list(selectors)
-    near = [paper(name) for name in PAPERS if not patterns or any(_may_match(each, name) for each in patterns)]
+    # Decided without importing a paper. A star also stands for a slash.
+    heads = [pattern.partition("/")[0] for pattern in patterns] or ["*"]
+    near = [paper(name) for name in PAPERS if any("*" in head or fnmatchcase(name, head) for head in heads)]
     chosen = set(matching(patterns, [artifact.id for which in near for artifact in which.artifacts]))
     found = [(which, [artifact for artifact in which.artifacts if artifact.id in chosen]) for which in near]
     return [(which, artifacts) for which, artifacts in found if artifacts]
@@ -208,34 +205,26 @@ def _means(pattern: str, artifact: str) -> bool:
     return pattern == artifact.partition("/")[0] or fnmatchcase(artifact, pattern)
 
 
-def _may_match(pattern: str, name: str) -> bool:
-    """Whether a selector can concern a paper, decided without importing it. A star also stands for a slash."""
-    head = pattern.partition("/")[0]
-    return "*" in head or fnmatchcase(name, head)
-
-
 # --- the committed table of artifacts
 
 
 def index_rows(names: Iterable[str]) -> list[dict[str, Any]]:
     """A row per artifact of these papers: id, title, whether it is drawn, ids of its runs by profile, its claims."""
-    rows = []
-    for name in names:
-        claims: dict[str, list[dict[str, str]]] = {}
-        for claim in published(name):
-            shown = {key: getattr(claim, key) for key in ("id", "says", "where", "profile", "needs")}
-            claims.setdefault(claim.artifact, []).append(shown)
-        rows += [
-            {
-                "id": artifact.id,
-                "title": artifact.title,
-                "drawn": artifact.draw is not None,
-                "runs": {profile: sorted(artifact.ids(profile)) for profile in PROFILES},
-                "claims": claims.get(artifact.id, []),
-            }
-            for artifact in paper(name).artifacts
-        ]
-    return rows
+    return [
+        {
+            "id": artifact.id,
+            "title": artifact.title,
+            "drawn": artifact.draw is not None,
+            "runs": {profile: sorted(artifact.ids(profile)) for profile in PROFILES},
+            "claims": [
+                {key: getattr(claim, key) for key in ("id", "says", "where", "profile", "needs")}
+                for claim in published(name)
+                if claim.artifact == artifact.id
+            ],
+        }
+        for name in names
+        for artifact in paper(name).artifacts
+    ]
 
 
 def index_text(home: Path) -> str:

@@ -10,11 +10,10 @@ from pathlib import Path
 
 from suite.clock import counted
 from suite.files import write_whole
-from suite.papers.catalogue import homes
+from suite.papers.catalogue import homes, select
 from suite.runs.archive import Archive, Layered, Runs, export, open_runs
 from suite.runs.long_table import tidy
 from suite.runs.store import Store, StoreError
-from suite.spec import RunSpec
 
 UNNAMED = Path("runs.store")  # where runs go, in the working folder, unless a store is named
 
@@ -55,14 +54,14 @@ def with_committed(store: Path | None) -> Runs:
     return Layered([open_runs(store), *committed()])
 
 
-def shipped(layer: Runs) -> bool:
-    """Whether a source is one of the exported files that the papers come with."""
-    return isinstance(layer, Archive) and layer.path.resolve() in exported_files()
-
-
 def exported_files() -> set[Path]:
-    """Those files."""
+    """The exported files that the papers come with."""
     return {path.resolve() for folder in folders() for path in folder.glob("*.zip")}
+
+
+def committed_ids() -> set[str]:
+    """Ids of the runs that the papers come with, unverified."""
+    return set().union(*(runs.ids() for runs in committed()))
 
 
 def of_user(store: Path | None) -> Runs:
@@ -84,17 +83,6 @@ def ids_of_user(store: Path | None, *, new: bool = False) -> set[str]:
     return open_runs(place).ids()
 
 
-def wanted(selectors: Sequence[str], profile: str) -> list[RunSpec]:
-    """All specifications of a selection at a profile, each once."""
-    from suite.papers.catalogue import select
-
-    specs: dict[str, RunSpec] = {}
-    for _, artifacts in select(selectors):
-        for artifact in artifacts:
-            specs |= artifact.specs(profile)
-    return list(specs.values())
-
-
 def export_selection(
     selectors: Sequence[str], store: Path, out: Path, profile: str | None, *, ro_crate: bool = False
 ) -> str:
@@ -111,8 +99,9 @@ def export_selection(
 
     table = table_beside(out)
     held = Store(store)
-    profiles = (profile,) if profile else ("smoke", "reduced", "paper")
-    names = {spec.id for p in profiles for spec in wanted(selectors, p)} & held.ids()
+    profiles = [profile] if profile else []
+    wanted = {run for _, artifacts in select(selectors) for each in artifacts for run in each.ids(*profiles)}
+    names = wanted & held.ids()
     if not names:
         raise StoreError(f"{store} holds no run of this selection: run it first")
     out.parent.mkdir(parents=True, exist_ok=True)

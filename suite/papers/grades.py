@@ -22,9 +22,9 @@ training came to the accuracy until which the paper trains.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from math import isclose
 from typing import Any
 
@@ -62,36 +62,21 @@ class Grade:
 
 
 @dataclass(frozen=True)
-class ReadOf:
-    """A run that a quantity reads: its specification, its machine, and the names of the results that were read.
-
-    ``best`` is the highest test accuracy (share) of its evaluations, None without any: it is asked for only where the
-    paper trains until an accuracy, which a specification cannot tell.
-    """
-
-    spec: RunSpec
-    machine: str
-    results: frozenset[str] = frozenset()
-    began: str = ""  # when (UTC); "" where the run does not say
-    digest: str = ""  # of its files
-    best: Callable[[], float | None] = field(default=lambda: None, compare=False)
-
-
-@dataclass(frozen=True)
 class Rests:
-    """The runs that a quantity rests on."""
+    """The runs that a quantity rests on, and the names of those of their results that it reads."""
 
-    runs: tuple[ReadOf, ...]
+    runs: tuple[Run, ...]
+    results: frozenset[str] = frozenset()
 
     @cached_property
     def began(self) -> dict[str, str]:
-        """When each run began, by id."""
-        return {read.spec.id: read.began for read in self.runs}
+        """When (UTC) each run began, by id; "" where it does not say."""
+        return {run.id: str(run.environment.get("started", "")) for run in self.runs}
 
     @cached_property
     def digest(self) -> str:
         """A digest of the contents of all runs, "" for none."""
-        found = sorted(read.digest for read in self.runs)
+        found = sorted(run.digest for run in self.runs)
         return digest("".join(found).encode())[:DIGITS] if found else ""
 
 
@@ -99,13 +84,8 @@ Departure = tuple[str, str]
 """A grade and the reason for it."""
 
 
-def read_of(run: Run, results: Iterable[str] = ()) -> ReadOf:
-    """A stored run as one that a quantity reads, and the names of those of its results that were read."""
-    began = str(run.environment.get("started", ""))
-    return ReadOf(run.spec, machine_of(run), frozenset(results), began, run.digest, partial(_best, run))
-
-
-def _best(run: Run) -> float | None:
+def best_test(run: Run) -> float | None:
+    """The highest test accuracy (share) of a training's evaluations, None without any."""
     found = [run.curve(table)[column].min() for table, column in TESTS.items() if table in run.curves]
     return 1 - float(min(found)) if found else None
 
@@ -132,15 +112,18 @@ class Grading:
         """What a claim's number rests on."""
         basis = self.table.basis(claim_id)
         found: list[Departure] = [(MODELLED, basis.modelled)] if basis.modelled else []
-        trainings: list[tuple[ReadOf, Described]] = []
-        for read in rests.runs:
-            if read.spec.experiment in self.table.exact and not basis.named:
+        trainings: list[tuple[Run, Described]] = []
+        for run in rests.runs:
+            if run.spec.experiment in self.table.exact and not basis.named:
                 continue
-            if ours := self.training(read.spec):
-                trainings.append((read, ours))
-                found += _of_results(read, basis)
+            if ours := self.training(run.spec):
+                trainings.append((run, ours))
+                if virtual := rests.results & VIRTUAL:
+                    found.append((MODELLED, f"{min(virtual)} of its schedule"))
+                if rests.results & SECONDS:
+                    found += _of_machine(run, basis)
             else:
-                found += _of_body(read, self.experiments.get(read.spec.experiment), basis)
+                found += _of_body(run, self.experiments.get(run.spec.experiment), basis)
         followed: list[PrintedExperiment] = []
         if trainings:
             departed, followed = self.against(trainings, basis)
@@ -158,14 +141,14 @@ class Grading:
         return self.described[spec.id]
 
     def against(
-        self, trainings: list[tuple[ReadOf, Described]], basis: Basis
+        self, trainings: list[tuple[Run, Described]], basis: Basis
     ) -> tuple[list[Departure], list[PrintedExperiment]]:
         """Departures of trainings from the printed experiments, each held against the nearest, and those followed."""
         if not basis.experiments:
             return [(STAND_IN, "the paper prints no experiment")], []
         found: list[Departure] = []
         followed: dict[str, list[Described]] = {printed.name: [] for printed in basis.experiments}
-        for read, ours in trainings:
+        for run, ours in trainings:
             if (basis, ours.kind) not in self.nearest:
                 self.nearest[basis, ours.kind] = _nearest(ours, basis)
             printed, departed = self.nearest[basis, ours.kind]
@@ -174,7 +157,7 @@ class Grading:
                 found.append((STAND_IN, f"one seed, its scatter lent by {names}"))
                 continue
             followed[printed.name].append(ours)
-            found += [*departed, *_arrival(read, printed)]
+            found += [*departed, *_arrival(run, printed)]
         taken = [printed for printed in basis.experiments if followed[printed.name]]
         for printed in taken:
             found += _together(followed[printed.name], printed)
@@ -198,34 +181,26 @@ def _worst(found: Iterable[Departure]) -> Departure | None:
     return max(found, key=lambda departure: GRADES.index(departure[0]), default=None)
 
 
-def _of_results(read: ReadOf, basis: Basis) -> Iterator[Departure]:
-    """What the results that were read of a training say, beyond what it learnt."""
-    if virtual := read.results & VIRTUAL:
-        yield MODELLED, f"{min(virtual)} of its schedule"
-    if read.results & SECONDS:
-        yield from _of_machine(read, basis)
-
-
-def _of_body(read: ReadOf, experiment: Experiment | None, basis: Basis) -> Iterator[Departure]:
+def _of_body(run: Run, experiment: Experiment | None, basis: Basis) -> Iterator[Departure]:
     """What a run that learns nothing is: modelled, seconds of a machine, or exact (nothing)."""
     if experiment is not None and experiment.clock == "virtual":
-        yield MODELLED, f"virtual time of {read.spec.experiment}"
+        yield MODELLED, f"virtual time of {run.spec.experiment}"
     elif experiment is not None and experiment.clock == "asleep":
         yield MODELLED, "modelled compute, real exchange"
     elif experiment is not None and experiment.timed:
-        yield from _of_machine(read, basis)
-        ours = describe(read.spec)
+        yield from _of_machine(run, basis)
+        ours = describe(run.spec)
         for printed in basis.experiments:
             yield from _network(ours, printed)
         yield WHOLE, ""
     elif experiment is None or experiment.clock != "none":
-        yield STAND_IN, f"nobody says what {read.spec.experiment} computes"
+        yield STAND_IN, f"nobody says what {run.spec.experiment} computes"
 
 
-def _of_machine(read: ReadOf, basis: Basis) -> Iterator[Departure]:
-    names = basis.machine.values if basis.machine else ()
-    if not any(str(name).lower() in read.machine.lower() for name in names):
-        yield STAND_IN, f"seconds of {read.machine} for {' or '.join(map(str, names)) or 'a machine not printed'}"
+def _of_machine(run: Run, basis: Basis) -> Iterator[Departure]:
+    machine, names = machine_of(run), basis.machine.values if basis.machine else ()
+    if not any(str(name).lower() in machine.lower() for name in names):
+        yield STAND_IN, f"seconds of {machine} for {' or '.join(map(str, names)) or 'a machine not printed'}"
 
 
 def _nearest(ours: Described, basis: Basis) -> tuple[PrintedExperiment, list[Departure]]:
@@ -318,11 +293,11 @@ def _length(made: float | None, printed: Printed | None, unit: str) -> Iterator[
         yield STAND_IN, f"{count} {unit} for {asked:,}"
 
 
-def _arrival(read: ReadOf, printed: PrintedExperiment) -> Iterator[Departure]:
+def _arrival(run: Run, printed: PrintedExperiment) -> Iterator[Departure]:
     """Whether a training came as far as the accuracy until which the paper trains."""
     if (until := printed["until"]) is None:
         return
-    if (best := read.best()) is None:
+    if (best := best_test(run)) is None:
         yield REDUCED, f"no test accuracy for {until.values[0]:.0%}"
     elif not at_least(best, until.values[0]):
         yield REDUCED, f"ends at {best:.1%} for {until.values[0]:.0%}"
@@ -338,7 +313,10 @@ def _drops(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
             yield STAND_IN, f"drops {[*ours.falls, *ours.drops]} for {asked} by mean loss"
         return
     epochs = ours.epochs or 0
-    asked = _at_epochs(drops, epochs)
+    asked = [(epoch, factor) for epoch, factor in (drops.values[0] if drops.values else ())]
+    if drops.periodic:  # again and again, as often as the epochs hold
+        every, factor = drops.periodic
+        asked = [(every * k, factor**k) for k in range(1, int(epochs // every) + 1)]
     length = printed["epochs"]
     if length is not None and epochs < 0.99 * length.values[0] and len(ours.drops) == len(asked):
         return
@@ -346,14 +324,6 @@ def _drops(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
     alike = all(abs(a - b) <= 1 and isclose(f, g) for (a, f), (b, g) in zip(asked, ours.drops, strict=False))
     if not (alike and len(asked) == len(ours.drops)):
         yield STAND_IN, f"drops {[(round(e), f) for e, f in ours.drops]} for {asked}"
-
-
-def _at_epochs(drops: Printed, epochs: float) -> list[tuple[float, float]]:
-    """The printed drops, epoch and factor; of those that come again and again, as many as ``epochs`` hold."""
-    if drops.periodic:
-        every, factor = drops.periodic
-        return [(every * k, factor**k) for k in range(1, int(epochs // every) + 1)]
-    return [(epoch, factor) for epoch, factor in (drops.values[0] if drops.values else ())]
 
 
 def _sample(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:

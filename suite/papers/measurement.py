@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from suite.claims.board import corrected_verdicts, of_a_family
 from suite.claims.estimate import Estimate
@@ -17,12 +17,12 @@ from suite.experiment import Experiment
 from suite.papers import catalogue
 from suite.papers.artifact import Artifact, Frame, Groups, Missing, Paper
 from suite.papers.catalogue import entries, experiment, published
-from suite.papers.grades import Grade, Grading, Rests, read_of
+from suite.papers.grades import Grade, Grading, Rests
 from suite.papers.register import DECIDING, UNREGISTERED, Standing, read, standing, under
 from suite.runner.cost import TRAIN
 from suite.runs.archive import Runs, contents
-from suite.runs.comparison import Survey, survey
-from suite.runs.store import UnusableRun
+from suite.runs.comparison import Survey, relation, survey
+from suite.runs.store import Run, UnusableRun
 
 STORED_WITHOUT = "; runs that were stored before they had such a result are computed anew in another --store"
 _MEASURED: dict[Any, tuple[Artifact, Measurement]] = {}  # by artifact, profile and the contents of its runs
@@ -41,16 +41,11 @@ class Measurement:
     judged: dict[Claim, Verdict] = field(default_factory=dict)  # by the present rule, whenever it was registered
 
 
-@dataclass(frozen=True)
-class FewSeeds:
-    """An artifact's runs at one profile, restricted to the seeds that are stored; as text, "1 of 5 seeds"."""
+class FewSeeds(NamedTuple):
+    """An artifact's runs at one profile, restricted to the seeds that are stored, and how many they are."""
 
     groups: Groups
-    stored: int
-    planned: int
-
-    def __str__(self) -> str:
-        return f"{self.stored} of {self.planned} seeds"
+    text: str  # "1 of 5 seeds"
 
 
 def few_seeds(groups: Groups, ids: Collection[str]) -> FewSeeds | None:
@@ -69,7 +64,7 @@ def few_seeds(groups: Groups, ids: Collection[str]) -> FewSeeds | None:
     if not common or len(common) == planned:
         return None
     part = {name: tuple(s for s in specs if name not in whole or s.seed in common) for name, specs in groups.items()}
-    return FewSeeds(part, len(common), planned)
+    return FewSeeds(part, f"{len(common)} of {planned} seeds")
 
 
 def measurements(
@@ -112,7 +107,7 @@ def _measure(artifact: Artifact, source: Runs, profile: str, wanted: Callable[[s
         result.damaged += part.damaged
         for name, value in part.found.items():
             if name not in result.found and value.known:
-                note = "; ".join(filter(None, (f"{few} at {profile}", value.note)))
+                note = "; ".join(filter(None, (f"{few.text} at {profile}", value.note)))
                 result.few_seeds[name] = replace(value, proxy=True, note=note)
     return result
 
@@ -141,7 +136,7 @@ def measure_frame(artifact: Artifact, frame: Frame, wanted: Callable[[str], bool
         else:
             runs = [part.stored[run] for run in dict.fromkeys(part.ids) if run]
             result.found[name] = value
-            result.rests[name] = Rests(tuple(read_of(run, quantity.results) for run in runs))
+            result.rests[name] = Rests(tuple(runs), frozenset(quantity.results))
     result.survey = survey(frame.versions, is_timed, is_arithmetic)
     return result
 
@@ -160,18 +155,22 @@ def _asked(artifact: str) -> set[str]:
 
 def is_timed(name: str) -> bool:
     """Whether the results of an experiment rest on times, so that no two runs of it agree."""
-    try:
+    with suppress(KeyError):  # of a paper that is not here
         return experiment(name).timed
-    except KeyError:  # of a paper that is not here
-        return False
+    return False
 
 
 def is_arithmetic(name: str) -> bool:
     """Whether an experiment counts and calculates, so that every execution agrees to rounding."""
-    try:
+    with suppress(KeyError):
         return experiment(name).arithmetic
-    except KeyError:  # of a paper that is not here
-        return False
+    return False
+
+
+def relate(held: Run, brought: Run) -> str:
+    """How two versions of a run relate, in a word of :mod:`suite.runs.comparison`."""
+    name = held.spec.experiment
+    return relation(held, brought, timed=is_timed(name), arithmetic=is_arithmetic(name))
 
 
 def besides(artifact: str, measured: Mapping[str, Measurement]) -> list[tuple[str, str, Estimate]]:
@@ -266,11 +265,11 @@ def scales(
     grading = Grading(paper, experiments_of(catalogue.paper(paper)))
     asked = {spec.id for specs in groups.values() for spec in specs}
     claimed = _asked(artifact.id) & set(measurement.rests)
-    judged = {read.spec.id for name in claimed for read in measurement.rests[name].runs}
+    judged = {run.id for name in claimed for run in measurement.rests[name].runs}
     alone = ((asked.intersection(drawn) or asked) - judged).intersection(frame.stored)
     found = set()
     for specs in groups.values():  # a group together, for the number of its seeds
-        runs = tuple(read_of(frame.stored[spec.id]) for spec in specs if spec.id in alone)
+        runs = tuple(frame.stored[spec.id] for spec in specs if spec.id in alone)
         if runs:
             found.add(grading.grade(f"{artifact.id}/drawing", Rests(runs)).rests_on)
     return found

@@ -69,19 +69,39 @@ class Standing:
     since: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Register:
     """The lines of one home, oldest first: rules by claim, the registration date of each run by artifact."""
 
-    rules: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
-    grids: Mapping[str, dict[str, str]] = field(default_factory=dict)
-    reasons: Mapping[str, str] = field(default_factory=dict)  # by run, why it was last added to a grid
-    removed: Mapping[str, set[str]] = field(default_factory=dict)
+    rules: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    grids: dict[str, dict[str, str]] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)  # by run, why it was last added to a grid
+    removed: dict[str, set[str]] = field(default_factory=dict)
     undated: frozenset[str] = frozenset()
-    moved: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
+    moved: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     families: str = ""  # since when claims on the same runs are corrected together; "" for ever
-    merged: Mapping[str, str] = field(default_factory=dict)  # last verdicts of claims taken from the board
-    asked: Mapping[str, set[str]] = field(default_factory=dict)  # by artifact, the quantities of all rules there were
+    merged: dict[str, str] = field(default_factory=dict)  # last verdicts of claims taken from the board
+    asked: dict[str, set[str]] = field(default_factory=dict)  # by artifact, the quantities of all rules there were
+
+    def add(self, line: Mapping[str, Any]) -> None:
+        """Take in a line of the file."""
+        if "claim" in line:
+            lines = self.moved if "moved" in line else self.rules
+            lines.setdefault(line["claim"], []).append(dict(line))
+            if "rule" in line:
+                asked = self.asked.setdefault(line["claim"].rpartition("/")[0], set())
+                asked.add(line["rule"].get("quantity", ""))
+        elif "merged" in line:
+            until = line["date"][:10]
+            self.merged |= {claim: f"{verdict} until {until}" for claim, verdict in line["merged"].items()}
+        elif "families" in line:
+            self.families = line["date"]
+        else:
+            added, removed = line["added"], set(line["removed"])
+            self.grids.setdefault(line["artifact"], {}).update(dict.fromkeys(added, line["date"]))
+            self.reasons |= dict.fromkeys(added, line["because"])
+            gone = self.removed.get(line["artifact"], set())
+            self.removed[line["artifact"]] = gone.difference(added) | removed
 
 
 def rule_of(claim: Claim) -> dict[str, Any]:
@@ -106,40 +126,15 @@ def under(claim: Claim, rule: Mapping[str, Any]) -> Claim:
 @cache
 def read(home: Path) -> Register:
     """The register of a home, empty where it has none. Raises RegisterError naming a line that cannot be read."""
-    path = home / "published" / FILE
-    rules: dict[str, list[dict[str, Any]]] = {}
-    asked: dict[str, set[str]] = {}
-    grids: dict[str, dict[str, str]] = {}
-    reasons: dict[str, str] = {}
-    removed: dict[str, set[str]] = {}
-    moved: dict[str, list[dict[str, Any]]] = {}
-    merged: dict[str, str] = {}
-    families = ""
+    path, listed, register = home / "published" / FILE, home / "published" / UNDATED_RUNS, Register()
     for number, text in enumerate(path.read_text(encoding="utf-8").splitlines() if path.exists() else (), 1):
         try:
-            line = json.loads(text)
-            if "claim" in line:
-                lines = moved if "moved" in line else rules
-                lines.setdefault(line["claim"], []).append(line)
-                if "rule" in line:
-                    asked.setdefault(line["claim"].rpartition("/")[0], set()).add(line["rule"].get("quantity", ""))
-                continue
-            if "merged" in line:
-                merged |= {claim: f"{verdict} until {line['date'][:10]}" for claim, verdict in line["merged"].items()}
-                continue
-            if "families" in line:
-                families = line["date"]
-                continue
-            grid, gone = grids.setdefault(line["artifact"], {}), removed.setdefault(line["artifact"], set())
-            grid |= dict.fromkeys(line["added"], line["date"])
-            reasons |= dict.fromkeys(line["added"], line["because"])
-            gone -= set(line["added"])
-            gone |= set(line["removed"])
+            register.add(json.loads(text))
         except (ValueError, KeyError, TypeError) as error:
             raise RegisterError(f"{path}, line {number} is no line of a register: {error}") from error
-    listed = home / "published" / UNDATED_RUNS
-    undated = frozenset(listed.read_text(encoding="utf-8").split()) if listed.exists() else frozenset()
-    return Register(rules, grids, reasons, removed, undated, moved, families, merged, asked)
+    if listed.exists():
+        register.undated = frozenset(listed.read_text(encoding="utf-8").split())
+    return register
 
 
 def standing(

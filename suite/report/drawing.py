@@ -97,14 +97,11 @@ def drawing(artifact: Artifact, source: Runs, profile: str | None = None) -> Dra
         with contextlib.suppress(Missing), naming(artifact.id):
             if few := few_seeds(artifact.runs(name), source.ids()):
                 return _drawn(artifact, source, name, few)
-    raise Missing(_needs(artifact, "; ".join(lacking)))
-
-
-def _needs(artifact: Artifact, lacking: str) -> str:
-    """What lacks, behind the least that a machine needs for any of it where two cores do not do."""
+    # The least that a machine needs for any of it stands before what lacks, where two cores do not do.
     needed = {claim.needs for claim in published(artifact.id.partition("/")[0]) if claim.artifact == artifact.id}
     beyond = [need for need in NEEDS if need in needed.difference(ON_A_CPU)]
-    return f"needs {beyond[0]} ({lacking})" if beyond else lacking
+    told = "; ".join(lacking)
+    raise Missing(f"needs {beyond[0]} ({told})" if beyond else told)
 
 
 def _drawn(artifact: Artifact, source: Runs, profile: str, few: FewSeeds | None = None) -> Drawing:
@@ -121,7 +118,7 @@ def _drawn(artifact: Artifact, source: Runs, profile: str, few: FewSeeds | None 
         present = present or {EXACT}
     rests_on = tuple(grade for grade in GRADES if grade in present)
     at = profile if any(groups.values()) else ""
-    return stamped(Drawing(artifact, figure, at, rests_on, runs, groups, str(few or "")))
+    return stamped(Drawing(artifact, figure, at, rests_on, runs, groups, few.text if few else ""))
 
 
 def filled(artifact: Artifact, fill: Callable[[Figure], None]) -> Figure:
@@ -138,23 +135,18 @@ def filled(artifact: Artifact, fill: Callable[[Figure], None]) -> Figure:
 
 def stamped(drawn: Drawing) -> Drawing:
     """The drawing with its stamp at the foot, its long curves thinned."""
-    with style.applied(drawn.artifact.id):
-        _stamp(drawn.figure, drawn.stamp)
-        style.lighten(drawn.figure)
-    return drawn
-
-
-def _stamp(figure: Figure, text: str) -> None:
-    """One small line at the foot, in room that the layout leaves free."""
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    if not text:
-        return
-    share = STAMP_INCHES / figure.get_figheight()
-    engine = figure.get_layout_engine()
-    if isinstance(engine, ConstrainedLayoutEngine):
-        engine.set(rect=(0, share, 1, 1 - share))
-    figure.text(0.995, 0.01, text, ha="right", va="bottom", fontsize=7, color=style.INK)
+    figure = drawn.figure
+    with style.applied(drawn.artifact.id):
+        if drawn.stamp:  # one small line, in room that the layout leaves free
+            share = STAMP_INCHES / figure.get_figheight()
+            engine = figure.get_layout_engine()
+            if isinstance(engine, ConstrainedLayoutEngine):
+                engine.set(rect=(0, share, 1, 1 - share))
+            figure.text(0.995, 0.01, drawn.stamp, ha="right", va="bottom", fontsize=7, color=style.INK)
+        style.lighten(figure)
+    return drawn
 
 
 def file_name(artifact_id: str, form: str) -> str:
@@ -162,10 +154,10 @@ def file_name(artifact_id: str, form: str) -> str:
     return f"{artifact_id.replace('/', '-')}.{form}"
 
 
-def image(drawn: Drawing, form: str, dpi: float | None = None) -> bytes:
+def image(drawn: Drawing, form: str) -> bytes:
     """The figure as a file. SVG has no background and follows the viewer's colour scheme; png and pdf are white.
 
-    ``dpi`` are the dots per inch of a png; None: those of the project's style. Raises DrawingError.
+    Raises DrawingError.
     """
     if form not in FORMS:
         raise ValueError(f"a figure is written as one of {', '.join(FORMS)}, not {form!r}")
@@ -174,7 +166,7 @@ def image(drawn: Drawing, form: str, dpi: float | None = None) -> bytes:
     buffer = io.BytesIO()
     dates = {"CreationDate": None} if form == "pdf" else {}
     with naming(drawn.artifact.id), style.applied(drawn.artifact.id):
-        drawn.figure.savefig(buffer, format=form, dpi=dpi, facecolor="white", metadata=dates)
+        drawn.figure.savefig(buffer, format=form, facecolor="white", metadata=dates)
     return buffer.getvalue()
 
 

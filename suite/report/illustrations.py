@@ -37,7 +37,7 @@ from matplotlib.text import Annotation, Text
 from matplotlib.ticker import FixedLocator
 
 from suite.papers.catalogue import PAPERS, paper
-from suite.report.drawing import Drawing, drawing, image
+from suite.report.drawing import drawing, image
 from suite.report.site.build import PagePlace, make
 from suite.report.site.render import ASSETS, HERE
 from suite.runs.archive import Runs
@@ -292,13 +292,8 @@ def _figure(path: Path, artifact_id: str, source: Runs) -> Illustration:
     drawn = drawing(which.artifact(artifact_id), source)
     if drawn is None:
         raise LookupError(f"{path}: {artifact_id} has no drawing; mention another picture")
-    return Illustration(path, shown(drawn), lambda: image(drawn, "png"))
-
-
-def shown(drawn: Drawing) -> str:
-    """What a figure shows, as text: its structure and its marks, in digits that any processor gives."""
-    found = structure(drawn.figure) | {"marks": marks(drawn.figure)}
-    return json.dumps(found, sort_keys=True)
+    shown = structure(drawn.figure) | {"marks": marks(drawn.figure)}
+    return Illustration(path, json.dumps(shown, sort_keys=True), lambda: image(drawn, "png"))
 
 
 def _screenshot(path: Path, artifact_id: str, window: tuple[int, int], source: Runs) -> Illustration:
@@ -320,16 +315,10 @@ def photographed(files: dict[str, bytes], page: str, window: tuple[int, int]) ->
             (Path(folder) / name).parent.mkdir(parents=True, exist_ok=True)
             (Path(folder) / name).write_bytes(data)
         shot = Path(folder) / "shot.png"
-        options = (
-            "--headless",
-            "--no-sandbox",
-            "--hide-scrollbars",
-            "--disable-gpu",
-            f"--user-data-dir={folder}/own",
-        )
-        size = f"--window-size={window[0]},{window[1]}"
-        address = (Path(folder) / page).as_uri()
-        subprocess.run([browser, *options, size, f"--screenshot={shot}", address], capture_output=True, timeout=120)
+        command = [browser, "--headless", "--no-sandbox", "--hide-scrollbars", "--disable-gpu"]
+        command += [f"--user-data-dir={folder}/own", f"--window-size={window[0]},{window[1]}"]
+        command += [f"--screenshot={shot}", (Path(folder) / page).as_uri()]
+        subprocess.run(command, capture_output=True, timeout=120)
         if not shot.exists():
             raise NoBrowser(f"{BROWSER} made no picture of {page}")
         return shot.read_bytes()

@@ -57,13 +57,6 @@ def _near(a: str, b: str) -> bool:
     return a == b or (not short and min(places) < 0 and abs(numbers[0] - numbers[1]) <= unit)
 
 
-def decimals(value: float, half_width: float = 0.0, of_own: int = OWN, of_half: int = 2) -> int:
-    """Decimals that show ``of_half`` digits of an uncertainty, or ``of_own`` digits of a value that has none."""
-    if 0 < half_width < math.inf:
-        return of_half - 1 - math.floor(math.log10(half_width))
-    return max(of_own - 1 - math.floor(math.log10(abs(value))), 0) if value else 0
-
-
 def number(value: float, half_width: float = 0.0, digits: int = OWN) -> str:
     """A value with two significant digits of its uncertainty, or with ``digits`` of its own when it has none.
 
@@ -73,16 +66,14 @@ def number(value: float, half_width: float = 0.0, digits: int = OWN) -> str:
         return NO_NUMBER if math.isnan(value) else "∞" if value > 0 else "−∞"
     if value and not (1e-6 if half_width else 1e-4) <= abs(value) < 1e9:
         return _signed(f"{value:.3g}" if half_width else f"{value:.{digits}g}")
-    if half_width > 0 and math.isfinite(half_width):
-        places = decimals(value, half_width)
+    if 0 < half_width < math.inf:
+        places = 1 - math.floor(math.log10(half_width))
         value = round(value, places) + 0.0  # no "-0"
-        return _signed(
-            f"{value:,.{max(places, 0)}f}" if abs(value) >= GROUPED_FROM else f"{value:.{max(places, 0)}f}"
-        )
-    value = rounded(value, digits)
-    if value == round(value):
-        return _signed(f"{value:,.0f}" if abs(value) >= GROUPED_FROM else f"{value:.0f}")
-    return _signed(f"{value:,.{digits}g}" if abs(value) >= GROUPED_FROM else f"{value:.{digits}g}")
+        form = f".{max(places, 0)}f"
+    else:
+        value = rounded(value, digits)
+        form = ".0f" if value == round(value) else f".{digits}g"
+    return _signed(f"{value:{',' if abs(value) >= GROUPED_FROM else ''}{form}}")
 
 
 def rounded(value: float, digits: int) -> float:
@@ -158,7 +149,8 @@ def digits_of(measured: Estimate, claim: Claim) -> int:
     They are three, or as many as the paper prints, or as many as it takes for the rule to decide on the rounded
     values as it does on the values.
     """
-    fewest = max([DIGITS, *map(_significant, claim.printed)])
+    texts = [_as_printed(value).lstrip("−0.").partition("e")[0] for value in claim.printed]
+    fewest = max([DIGITS, *(sum(map(str.isdigit, text)) for text in texts)])
     exactly = measured.finite and measured.values == measured.low == measured.high
     if not exactly or not claim.expects(len(measured.values)):
         return fewest
@@ -168,11 +160,6 @@ def digits_of(measured: Estimate, claim: Claim) -> int:
         if inside(shown, region) == inside(measured, region):
             return digits
     return MOST_DIGITS
-
-
-def _significant(value: float) -> int:
-    """Significant digits that the paper prints of a value."""
-    return sum(map(str.isdigit, _as_printed(value).lstrip("−0.").partition("e")[0]))
 
 
 def _ratio(a: str, b: str, span: tuple[float, float, float], noun: str, more: str, less: str) -> str:

@@ -157,14 +157,9 @@ def _most_telling(verdict: Verdict) -> tuple[object, ...]:
     assert verdict.measured is not None
     scale = EMPIRICAL.index(verdict.rests_on)
     bare = on_one_run(verdict) and not verdict.measured.spread
-    doubted = bool(verdict.exploratory) or bare or _unbounded(verdict) or verdict.order == LATE
+    unbounded = not all(map(math.isfinite, (*verdict.measured.low, *verdict.measured.high)))
+    doubted = bool(verdict.exploratory) or bare or unbounded or verdict.order == LATE
     return verdict.verdict not in DECIDED, doubted, scale, on_one_run(verdict), _strength(verdict)
-
-
-def _unbounded(verdict: Verdict) -> bool:
-    """Whether an end of an interval is infinite."""
-    spans = verdict.measured.spans if verdict.measured else ()
-    return not all(math.isfinite(end) for _, low, high in spans for end in (low, high))
 
 
 def _strongest(verdict: Verdict) -> str:

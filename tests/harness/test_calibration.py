@@ -9,11 +9,12 @@ import sys
 import pytest
 
 from suite.commands import plan as planning
-from suite.commands.plan import Planned, calibrated, folder_for_calibration
+from suite.commands.plan import Planned, calibrated
 from suite.experiment import Experiment
 from suite.papers.catalogue import select
 from suite.runner import calibration, pilot
 from suite.runner.calibration import Calibration, calibrate, keep, kind, known
+from suite.runs.store import Store
 from suite.spec import RunSpec
 from suite.training.numerics import choose
 
@@ -94,7 +95,7 @@ def test_a_store_keeps_the_calibration_of_this_machine_only(tmp_path):
 
 
 def test_a_plan_reads_a_calibration_without_torch(tmp_path):
-    folder_for_calibration(tmp_path / "s.store")
+    Store(tmp_path / "s.store", create=True)
     keep(tmp_path / "s.store", Calibration(calibration.machine_class(), "cpu", {}, 7.0, 7.0))
     code = (
         "import sys; sys.argv = ['sgd-suite', 'plan', 'isgd/fig5a', '--profile', 'reduced', '--json', '--store', "

@@ -9,7 +9,7 @@ from test_departures import printed, spec
 from suite.claims.estimate import EXACT, MODELLED, REDUCED, STAND_IN, WHOLE
 from suite.experiment import Experiment
 from suite.papers import grades
-from suite.papers.grades import Grade, Grading, ReadOf, Rests, machine_of, read_of
+from suite.papers.grades import Grade, Grading, Rests, best_test, machine_of
 from suite.papers.printed_settings import Basis, Printed, PrintedSettings
 from suite.runs.store import Outcome, encode, verified
 from suite.spec import RunSpec
@@ -27,12 +27,13 @@ def table(monkeypatch):
     return made
 
 
-def graded(*reads, experiments=None):
-    return Grading("toy", experiments or {}).grade("toy/fig1/claim", Rests(reads))
+def graded(*runs, experiments=None, results=()):
+    return Grading("toy", experiments or {}).grade("toy/fig1/claim", Rests(runs, frozenset(results)))
 
 
-def read(made=None, machine="here", results=(), best=None):
-    return ReadOf(made or spec(), machine, frozenset(results), best=lambda: best)
+def read(made=None, machine="here", best=None):
+    curves = {} if best is None else {"evaluations": {"test_error": [1 - best]}}
+    return run({"machine": {"cpu": machine}}, made or spec(), **curves)
 
 
 def test_a_run_is_held_against_the_experiment_that_it_is_nearest_to(table):
@@ -86,12 +87,12 @@ def test_a_range_must_be_covered_from_end_to_end(table, sizes, because, of_four)
 def test_any_of_the_printed_machines_gives_its_own_seconds(table):
     table(printed(), machine=Printed("1", ("POWER7", "K80")))
     seconds = {"results": ("seconds",)}
-    assert graded(read(machine="NVIDIA Tesla k80 24 GB", **seconds)) == Grade(WHOLE, "", True)
-    assert graded(read(machine="here", **seconds)) == Grade(STAND_IN, "seconds of here for POWER7 or K80", False)
-    assert graded(read(machine="here", results=("update_seconds",))).rests_on == STAND_IN
-    assert graded(read(machine="here", results=("error",))).rests_on == WHOLE
+    assert graded(read(machine="NVIDIA Tesla k80 24 GB"), **seconds) == Grade(WHOLE, "", True)
+    assert graded(read(machine="here"), **seconds) == Grade(STAND_IN, "seconds of here for POWER7 or K80", False)
+    assert graded(read(machine="here"), results=("update_seconds",)).rests_on == STAND_IN
+    assert graded(read(machine="here"), results=("error",)).rests_on == WHOLE
     table(printed())
-    assert graded(read(**seconds)).because == "seconds of here for a machine not printed"
+    assert graded(read(), **seconds).because == "seconds of here for a machine not printed"
 
 
 @pytest.mark.parametrize(
@@ -124,17 +125,19 @@ def test_an_exact_run_counts_only_for_a_claim_that_names_its_experiments(table):
 # --- what a stored run says of itself
 
 
-def run(environment=None, **curves):
-    made = RunSpec("toy/train")
+TRAINING = RunSpec("toy/train")
+
+
+def run(environment=None, made=TRAINING, **curves):
     tables = {name: pd.DataFrame(columns) for name, columns in curves.items()}
     return verified(made.id, encode(made, environment or {}, Outcome("finished", {}, tables)))
 
 
 def test_the_best_test_of_any_table_is_how_far_a_training_came():
     made = run(evaluations={"test_error": [0.5, 0.25]}, models={"centre_error": [0.75, 0.125]}, other={"x": [0.0]})
-    assert read_of(made).best() == 0.875
-    assert read_of(run(models={"centre_error": [0.75]})).best() == 0.25
-    assert read_of(run(other={"x": [0.0]})).best() is None
+    assert best_test(made) == 0.875
+    assert best_test(run(models={"centre_error": [0.75]})) == 0.25
+    assert best_test(run(other={"x": [0.0]})) is None
 
 
 def test_a_card_computed_a_run_before_the_processor_beside_it():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
+import pandas as pd
 import pytest
 
 from paper_figures.crossbow.settings import lenet
@@ -12,21 +13,26 @@ from suite.claims.estimate import EXACT, MODELLED, REDUCED, STAND_IN, WHOLE
 from suite.data.catalogue import DATASETS
 from suite.papers.catalogue import PAPERS, paper
 from suite.papers.described import Described, describe
-from suite.papers.grades import Grade, Grading, ReadOf, Rests, _together, departures
+from suite.papers.grades import Grade, Grading, Rests, _together, departures
 from suite.papers.printed_settings import SCALES, missing, settings
 from suite.runner.cost import TRAIN
+from suite.runs.store import Outcome, Run, encode, verified
 from suite.spec import RunSpec, thaw
 
 HERE = "Some processor"
 
 
 def graded(claim: str, *specs: RunSpec, machine: str = HERE, results: frozenset[str] = frozenset()) -> Grade:
-    return graded_reads(claim, *(ReadOf(spec, machine, results) for spec in specs))
+    return graded_runs(claim, *(stored(spec, machine) for spec in specs), results=results)
 
 
-def graded_reads(claim: str, *reads: ReadOf) -> Grade:
+def graded_runs(claim: str, *runs: Run, results: frozenset[str] = frozenset()) -> Grade:
     name = claim.partition("/")[0]
-    return Grading(name, {"train": TRAIN, **paper(name).experiments}).grade(claim, Rests(reads))
+    return Grading(name, {"train": TRAIN, **paper(name).experiments}).grade(claim, Rests(runs, results))
+
+
+def stored(spec: RunSpec, machine: str = HERE, **tables: pd.DataFrame) -> Run:
+    return verified(spec.id, encode(spec, {"machine": {"cpu": machine}}, Outcome("finished", {}, tables)))
 
 
 def rudra(
@@ -268,8 +274,8 @@ def test_a_training_until_an_accuracy_is_as_long_as_it_takes_to_get_there(best, 
     claim, spec = "crossbow/lenet/s-sgd-16", lenet("paper")["sma 16"][0]
     script = {"rate": 0.001, "batch": 1, "descent": {**spec.settings["descent"], "momentum": 0.0}}
     spec = RunSpec(spec.experiment, {**spec.settings, **script}, spec.seed)
-    read = ReadOf(spec, HERE, best=lambda: best)
-    found = graded_reads(claim, read)
+    tables = {} if best is None else {"evaluations": pd.DataFrame({"test_error": [1 - best]})}
+    found = graded_runs(claim, stored(spec, **tables))
     assert (found.rests_on, found.because) == (grade, because)
 
 

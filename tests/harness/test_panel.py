@@ -79,7 +79,7 @@ def test_a_panel_is_measured_and_drawn_from_stored_runs(tmp_path: Path) -> None:
     store = fill(tmp_path / "store")
     found = measure(panel, store, "smoke")
     assert found.found["best"].values == (max(store.read(spec.id).results["best"] for spec in others),)
-    assert {read.spec.id for read in found.rests["best"].runs} == {spec.id for spec in others}
+    assert {run.id for run in found.rests["best"].runs} == {spec.id for spec in others}
     assert found.damaged == ["fake/fig9/wrong could not be measured at smoke: ZeroDivisionError: division by zero"]
     assert panel.draw is not None
     panel.draw(panel.read(store, "smoke"), Figure())

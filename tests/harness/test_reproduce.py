@@ -28,7 +28,8 @@ def job(monkeypatch):
         monkeypatch.setattr(reproduce, "judge_selection", lambda *_: list(found))
         monkeypatch.setattr(reproduce, "open_runs", lambda store: None)
         monkeypatch.setattr(reproduce, "with_committed", lambda store: None)
-        monkeypatch.setattr(reproduce, "summary", lambda found: [f"{len(found)} claims", "and what they say"])
+        monkeypatch.setattr(reproduce, "board", lambda found: None)
+        monkeypatch.setattr(reproduce, "lines", lambda _: [f"{len(found)} claims", "and what they say"])
         monkeypatch.setattr(
             reproduce, "write_site", lambda *_: SimpleNamespace(index=Path("report/index.html"), faults=())
         )

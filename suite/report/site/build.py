@@ -105,11 +105,6 @@ def rows_of(which: Paper) -> list[Row]:
     return list(rows.values())
 
 
-def judged(which: Paper, row: Row, source: Runs) -> list[Verdict]:
-    """The verdicts on a row's claims."""
-    return judge_artifacts(which, [row.id], None, source)
-
-
 def make(place: PagePlace, source: Runs) -> Made:
     """An artifact's verdicts and files, and the programming error that kept it from being drawn."""
     which = paper(place.id.partition("/")[0])
@@ -117,7 +112,7 @@ def make(place: PagePlace, source: Runs) -> Made:
     number = next(number for number, row in enumerate(rows) if row and row.id == place.id)
     before, row, after = rows[number - 1 : number + 2]
     assert row is not None
-    found = judged(which, row, source)
+    found = judge_artifacts(which, [row.id], None, source)
     return found, *files(which, row.id, row.artifact, found, source, {"before": before, "after": after})
 
 
@@ -231,7 +226,7 @@ def write_site(
                         faults += [fault] if fault else []
                         anew += 1
                     else:
-                        row.verdicts = judged(section.paper, row, source)
+                        row.verdicts = judge_artifacts(section.paper, [row.id], None, source)
                     row.files = folder.groups[row.id].files
                 tell(f"{section.paper.name}: {counted(len(section.artifacts), 'artifact')}, {anew} made anew")
     finally:
@@ -319,7 +314,6 @@ def _answers(sections: list[Section], verdicts: list[Verdict], source: Runs) -> 
 def _needed(verdicts: list[Verdict]) -> Iterator[tuple[str, int, int]]:
     """Need, claims measured, claims not run."""
     for need in NEEDS:
-        found = [verdict for verdict in verdicts if verdict.claim.needs == need]
-        if found:
-            open_ = sum(verdict.verdict == "not run" for verdict in found)
-            yield need, len(found) - open_, open_
+        if found := [verdict.verdict for verdict in verdicts if verdict.claim.needs == need]:
+            absent = found.count("not run")
+            yield need, len(found) - absent, absent

@@ -40,7 +40,9 @@ def files(
         with naming(name):
             table = table_of(artifact, source, drawn, lambda: found)
     except (Missing, UnusableRun, DrawingError) as error:
-        undrawn, fault = _why(error), str(error) if isinstance(error, DrawingError) else ""
+        kinds = {Missing: "Not run", DrawingError: "Not drawn"}
+        undrawn = f"{kinds.get(type(error), 'Not drawn, stored evidence cannot be used')}: {error}."
+        fault = str(error) if isinstance(error, DrawingError) else ""
         drawn, made, table = None, {}, values(found)
     if table is not None:
         made[f"{name}.csv"] = encoded(table, "csv")
@@ -67,12 +69,6 @@ def files(
         **around,
     )
     return {f"{name}.html": page} | made, fault
-
-
-def _why(error: Exception) -> str:
-    """Why an artifact is not drawn, as its page says it."""
-    kinds = {Missing: "Not run", DrawingError: "Not drawn"}
-    return f"{kinds.get(type(error), 'Not drawn, stored evidence cannot be used')}: {error}."
 
 
 def _runs(artifact: Artifact | None, found: list[Verdict], used: set[str], source: Runs) -> list[str]:

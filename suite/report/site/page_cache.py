@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from suite.files import now_in, staged, sweep
 from suite.papers.artifact import Artifact
 from suite.papers.catalogue import homes
-from suite.papers.evidence import exported_files, shipped
+from suite.papers.evidence import exported_files
 from suite.report.drawing import write
 from suite.report.speed import RESULTS
 from suite.runs.archive import Archive, Layered, Runs, versions
@@ -178,20 +178,17 @@ def read_once(source: Runs) -> Runs:
 def seals(source: Runs) -> dict[str, str]:
     """Run id -> digest of what the user's own stores hold of it, each version verified, or of what is wrong."""
     layers = source.sources if isinstance(source, Layered) else (source,)
-    found: dict[str, str] = {}
+    shipped, found = exported_files(), dict[str, str]()
     for layer in layers:
-        if shipped(layer):
+        if isinstance(layer, Archive) and layer.path.resolve() in shipped:
             continue
         for run_id in sorted(layer.ids()):
-            found[run_id] = digest_of(f"{found.get(run_id, '')} {_seal(layer, run_id)}".encode())
+            try:
+                seal = " ".join(digest_of(run.files[CHECKSUMS]) for run in versions(layer, run_id))
+            except UnusableRun as error:
+                seal = str(error)
+            found[run_id] = digest_of(f"{found.get(run_id, '')} {seal}".encode())
     return found
-
-
-def _seal(layer: Runs, run_id: str) -> str:
-    try:
-        return " ".join(digest_of(run.files[CHECKSUMS]) for run in versions(layer, run_id))
-    except UnusableRun as error:
-        return str(error)
 
 
 def key_of(artifact: Artifact | None, own: Mapping[str, str]) -> str:
