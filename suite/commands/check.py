@@ -45,6 +45,7 @@ STYLES = {
 }
 NARROWEST = 80  # columns
 NAMES = 32  # columns of a claim's name on its line
+OF_THE_CLAIM = ("needs", "says", "where", "printed", "basis", "unit", "rule", "because", "empirical")  # in JSON
 
 
 def console() -> Console:
@@ -144,21 +145,9 @@ def row(verdict: Verdict) -> dict[str, Any]:
     claim = verdict.claim
     return {
         "id": claim.id,
-        "verdict": verdict.verdict,
-        "red": verdict.red,
-        "disputed": verdict.disputed,
-        "why": verdict.why,
-        "profile": verdict.profile,
+        **{name: getattr(verdict, name) for name in ("verdict", "red", "disputed", "why", "profile")},
         "decided_from": claim.profile,
-        "needs": claim.needs,
-        "says": claim.says,
-        "where": claim.where,
-        "printed": list(claim.printed),
-        "basis": claim.basis,
-        "unit": claim.unit,
-        "rule": claim.rule,
-        "because": claim.because,
-        "empirical": claim.empirical,
+        **{name: getattr(claim, name) for name in OF_THE_CLAIM},
         "rests_on": verdict.rests_on,
         "rests_because": verdict.because,
         "settings": verdict.settings,

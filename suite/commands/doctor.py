@@ -47,16 +47,9 @@ def diagnose(data: Path | None, store: Path | None = None) -> dict[str, Any]:
 def lines(facts: Mapping[str, Any]) -> list[str]:
     """The diagnosis as text."""
     host = facts["machine"]
+    memory = f"{host['memory_bytes'] / 2**30:.1f} GiB"
     text = [
-        ", ".join(
-            [
-                host["cpu"],
-                f"{host['cores']} cores",
-                f"{host['memory_bytes'] / 2**30:.1f} GiB",
-                host["system"],
-                f"Python {host['python']}",
-            ]
-        ),
+        ", ".join([host["cpu"], f"{host['cores']} cores", memory, host["system"], f"Python {host['python']}"]),
         ", ".join(f"{name} {version}" for name, version in facts["versions"].items()),
         "GPUs: " + (", ".join(g["name"] for g in facts["gpus"]) or "none (GPU tests and claims will say so)"),
         f"revision {facts['revision'][:12]}{' with changes' if facts['dirty'] else ''}",

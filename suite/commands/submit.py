@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from suite.clock import counted
 from suite.commands.plan import Planned, plan
 from suite.commands.run import RunOptions, Selection, keep_wanted, several, without_data
-from suite.engines import INDEX, Engine, EngineError, Job, engine
+from suite.engines import INDEX, EngineError, Job, engine
 from suite.files import write_whole
 from suite.runs.store import Store
 
@@ -71,9 +71,13 @@ def submit_artifacts(
     keep_wanted(held, planned, asked, options.profile)
     names: list[str] = []
     for job in made:
-        last = job is made[-1] and NODE_LOCAL in about
-        names.append(_submit(chosen, to.on, job, names if last else (), held))
-        print(names[-1])
+        merges = job is made[-1] and NODE_LOCAL in about  # what all others have exported
+        job.logs.mkdir(parents=True, exist_ok=True)
+        name = chosen.submit(replace(job, after=tuple(names) if merges else ()))
+        record = {"engine": to.on, "job": name, "workers": job.workers, "submitted": time.time()}
+        write_whole(held.root / "jobs" / f"{to.on}-{name}.json", json.dumps(record).encode())
+        names.append(name)
+        print(name)
     shares = f"{counted(len(left), 'run')} left to {counted(len(names), 'job')}"
     print(f"{shares}; see `status --store {store}`", file=sys.stderr)
     if not to.wait:
@@ -153,14 +157,6 @@ def _node_local(
 def memory_step(needed: int) -> int:
     """The memory to ask for where a run needs so many bytes: the next power of two of a GiB."""
     return STEP * 2 ** max(0, math.ceil(math.log2(max(needed, 1) / STEP)))
-
-
-def _submit(chosen: Engine, on: str, job: Job, after: Sequence[str], held: Store) -> str:
-    job.logs.mkdir(parents=True, exist_ok=True)
-    name = chosen.submit(replace(job, after=tuple(after)))
-    record = {"engine": on, "job": name, "workers": job.workers, "submitted": time.time()}
-    write_whole(held.root / "jobs" / f"{on}-{name}.json", json.dumps(record).encode())
-    return name
 
 
 def read_options(path: Path | None) -> dict[str, Any]:
