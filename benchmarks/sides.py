@@ -49,11 +49,11 @@ def forms_of(workload: Workload) -> dict[str, plain.Form]:
     }
 
 
-def quickest(workload: Workload, forms: Mapping[str, plain.Form], device: str = "cpu") -> str:
+def quickest(workload: Workload, forms: Mapping[str, plain.Form]) -> str:
     """The form whose loop of one run takes least time here, each tried for a few updates in turn."""
     one = replace(workload, runs=1)
-    loops = {name: plain.loop(one, device, form) for name, form in forms.items()}
-    timer = Timer(device)
+    loops = {name: plain.loop(one, "cpu", form) for name, form in forms.items()}
+    timer = Timer()
     seconds = {name: [timer(Side(made.run), TRIED)[0] for _ in range(4)][1:] for name, made in loops.items()}
     return min(seconds, key=lambda name: min(seconds[name]))
 

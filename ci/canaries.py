@@ -155,12 +155,6 @@ def check(base: Runs, new: Runs) -> tuple[list[str], list[str]]:
     return red, [*said, *(line for line in lines(found)[1:] if red and line.startswith("~"))]
 
 
-def baseline_path(wanted: str) -> Path | None:
-    """The baseline of a machine class, else any other: it still bounds the spread. None when there is none."""
-    own = BASELINES / wanted / "canaries.zip"
-    return own if own.exists() else next(iter(sorted(BASELINES.glob("*/canaries.zip"))), None)
-
-
 def accept(store: Store, wanted: str) -> Path:
     """Write a store's canaries as the baseline of a machine class."""
     path = BASELINES / wanted / "canaries.zip"
@@ -182,7 +176,9 @@ def main() -> int:
         if chosen.accept:
             print(f"baseline written to {accept(store, wanted)}")
             return 0
-        path = baseline_path(wanted)
+        own = BASELINES / wanted / "canaries.zip"
+        # That of any other machine class still bounds the spread.
+        path = own if own.exists() else next(iter(sorted(BASELINES.glob("*/canaries.zip"))), None)
         if path is None:
             print(f"no baseline of canaries in {BASELINES}: make one with --accept", file=sys.stderr)
             return 2

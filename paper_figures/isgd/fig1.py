@@ -94,12 +94,12 @@ def speed_spread(found: Any) -> float:
     return float((around.max() - around.min()) / around.mean())
 
 
-def completion(trace: Any, level: float = TRAINED, window: int = WINDOW) -> float:
-    """First epoch at which the median loss of ``window`` epochs lies below ``level``; infinite if there is none.
+def completion(trace: Any) -> float:
+    """First epoch at which the median loss of ``WINDOW`` epochs lies below ``TRAINED``; infinite if there is none.
 
     What comes later is no training: a batch that has been fitted for a thousand epochs and is disturbed was done.
     """
-    below = (pd.Series(trace).rolling(window).median().to_numpy() < level).nonzero()[0]
+    below = (pd.Series(trace).rolling(WINDOW).median().to_numpy() < TRAINED).nonzero()[0]
     return float(below[0]) if len(below) else math.inf
 
 

@@ -119,12 +119,6 @@ class Attained:
     bound: str  # what takes longest at least: "products", "copies" or "calls"
 
 
-def copy_speed(floor: Mapping[str, Any], size: float) -> float:
-    """Bytes per second of the smallest copy at least as large as ``size`` bytes."""
-    speeds = [speed for copied, speed in floor.get("copies", ()) if copied >= size]
-    return float(speeds[0]) if speeds else float(floor["bytes_per_second"])
-
-
 def attained(workload: Mapping[str, Any], side: str, floors: Mapping[str, Any]) -> Attained | None:
     """A side against the longest of what it cannot do without, on the threads it used. None where that is unknown.
 
@@ -142,10 +136,10 @@ def attained(workload: Mapping[str, Any], side: str, floors: Mapping[str, Any]) 
     products = workload["flops"] / (floor.get("processor_flops_per_second") or floor["flops_per_second"])
     if "processor_flops_per_second" not in floor:
         products = workload.get("products", {}).get(key) or products
-    least = {
-        "products": products,
-        "copies": workload["bytes"] / copy_speed(floor, workload["bytes"]),
-    }
+    # The smallest copy counts that is at least as large.
+    speeds = [speed for copied, speed in floor.get("copies", ()) if copied >= workload["bytes"]]
+    copied = speeds[0] if speeds else floor["bytes_per_second"]
+    least = {"products": products, "copies": workload["bytes"] / copied}
     execution = entry.get("execution", {})
     if execution.get("path", side.split()[0].rstrip(",")) in ("looped", "plain"):
         calls = workload.get("calls", 0) * floor.get("call_seconds", 0.0)

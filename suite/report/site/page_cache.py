@@ -43,10 +43,7 @@ class Folder:
         self.root = Path(root)
         self.key, self.groups = self._stamp()
         self.written: list[str] = []
-        self._sweep()
-
-    def _sweep(self) -> None:
-        """Remove the files of this site that a process left which died while it wrote them."""
+        # A process that died while it wrote files of this site has left parts of them.
         files = {self.root / path for group in self.groups.values() for path in group.files}
         for parent in {path.parent for path in files}:
             with contextlib.suppress(OSError):  # nothing can be written there, or there is nothing
