@@ -61,7 +61,8 @@ def ruled(rule: ParameterSpec) -> str:
 @pytest.mark.parametrize("title", NETWORKS)
 def test_a_network_s_layers(title: str) -> None:
     known = {part.partition("\n")[0]: part for part in FILE.read_text(encoding="utf-8").strip().split("\n\n")}
-    assert [line.strip() for line in known[title].splitlines()[1:]] == list(words(title))
+    written = [line.strip() for line in known.get(title, "").splitlines()[1:]]
+    assert written == list(words(title)), "PYTHONPATH=. python tests/test_models_in_words.py writes them down anew"
 
 
 if __name__ == "__main__":

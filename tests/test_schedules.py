@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from itertools import islice
+from types import SimpleNamespace
 
 import pytest
+import torch
 
-from suite.training.schedules import rate_at, rounds, shape_at
+from suite.spec import RunSpec
+from suite.training.loop import TrainingRun
+from suite.training.schedules import rounds, shape_at
 
 
 def test_at_a_turn_every_worker_brings_a_gradient_of_the_newest_weights():
@@ -23,11 +27,18 @@ def test_the_first_worker_is_number_0_and_begins_with_the_first_update():
     assert (turn.t, [(e.worker, e.read, e.number) for e in turn.entries]) == (0, [(0, 0, 0), (1, 0, 0)])
 
 
+def rate(turn: int, **settings: object) -> float:
+    """That of a run that begins at a rate of 0.5."""
+    made = SimpleNamespace(x0=torch.zeros(1, dtype=torch.float64))
+    run = SimpleNamespace(spec=RunSpec("train", {"rate": 0.5, **settings}), updates=100, rates={}, made=made)
+    return TrainingRun.rate(run, turn).item()
+
+
 def test_a_rate_drops_at_its_turn_and_not_before():
     drops = ((10, 0.1), (20, 0.01))
-    rates = {turn: rate_at(0.5, drops, turn) for turn in (0, 9, 10, 19, 20, 99)}
+    rates = {turn: rate(turn, drops=drops) for turn in (0, 9, 10, 19, 20, 99)}
     assert rates == pytest.approx({0: 0.5, 9: 0.5, 10: 0.05, 19: 0.05, 20: 0.005, 99: 0.005})
-    assert rate_at(0.5, (), 7) == 0.5
+    assert rate(7) == 0.5
 
 
 def test_a_schedule_grows_to_one_and_falls_along_half_a_cosine():

@@ -158,7 +158,7 @@ class ChunkTest:
         problem, (x, buffers, images, labels) = self.test.problem, self.parts
         batch, flat = decoded(problem, images, self.test.decode), problem.flat
         named = {name: aligned(part) for name, part in (flat.named(x) | flat.named_buffers(buffers)).items()}
-        with problem.numerics.forward(batch.device.type):
+        with problem.numerics.forward:
             outputs = torch.func.functional_call(flat.module, named, (batch,)).to(x.dtype)
         for held, found in zip((self.loss, self.wrong), sums_of(outputs, labels), strict=True):
             held.copy_(found)
@@ -185,7 +185,7 @@ def _outputs(problem: Any, x: Tensor, buffers: Tensor) -> Callable[[Tensor], Ten
     problem.flat.load_for_test(x, buffers)
 
     def outputs(batch: Tensor) -> Tensor:
-        with problem.numerics.forward(batch.device.type):
+        with problem.numerics.forward:
             return problem.flat.module(batch).to(x.dtype)
 
     return outputs

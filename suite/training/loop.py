@@ -56,7 +56,7 @@ from suite.training.gradients.backend import Backend, compute_gradients
 from suite.training.gradients.paths import backend_of, seed_masks
 from suite.training.numerics import apply
 from suite.training.optimizers import in_place
-from suite.training.schedules import buckets, rate_at, rounds, shape_at
+from suite.training.schedules import buckets, rounds, shape_at
 
 
 def train(spec: RunSpec, context: Context) -> Outcome:
@@ -237,9 +237,12 @@ class TrainingRun:
         return tuple((part, self.algorithm.send(sums[:, part])) for part in self.buckets)
 
     def rate(self, t: int) -> torch.Tensor:
-        """Learning rate of turn t as a cached 0-d tensor on the device."""
-        settings = self.spec.settings
-        value = rate_at(settings["rate"], settings.get("drops", ()), t)
+        """Learning rate of turn t, by the last drop at or before it, as a cached 0-d tensor on the device."""
+        settings, factor = self.spec.settings, 1.0
+        for at, reached in settings.get("drops", ()):
+            if t >= at:
+                factor = reached
+        value = settings["rate"] * factor
         if schedule := settings.get("schedule"):
             value *= shape_at(schedule, self.updates, t)
             self.rates.clear()  # each turn has a rate of its own

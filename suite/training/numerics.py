@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -126,37 +127,45 @@ def apply(execution: Mapping[str, Any]) -> None:
     keep_freed_memory()
 
 
+class OwnKernels:
+    """Inside it a CPU differentiates convolutions by torch's own kernels, not by oneDNN's."""
+
+    def __enter__(self) -> None:
+        self.before = torch.backends.mkldnn.enabled
+        torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
+
+    def __exit__(self, *_: object) -> None:
+        torch.backends.mkldnn.enabled = self.before
+
+
 @dataclass(frozen=True)
 class Numerics:
     """What of an execution a network is computed under, where it is computed and nowhere else."""
 
     lowered: bool = False  # forward under autocast to bfloat16; parameters, gradients and updates stay in float32
     onednn: bool = True  # on a CPU: gradients of convolutions by oneDNN, else by torch's own kernels
+    device: str = "cpu"
 
     @classmethod
     def of(cls, execution: Mapping[str, Any]) -> Numerics:
         """Those of a recorded execution."""
-        return cls(execution["precision"] == "bf16", execution.get("onednn", True))
+        return cls(execution["precision"] == "bf16", execution.get("onednn", True), execution["device"])
 
-    def forward(self, device: str) -> contextlib.AbstractContextManager[Any]:
+    @cached_property
+    def forward(self) -> contextlib.AbstractContextManager[Any]:
         """Where a network computes."""
         if not self.lowered:
             return contextlib.nullcontext()
-        return torch.autocast(device, dtype=torch.bfloat16)
+        return torch.autocast(self.device, dtype=torch.bfloat16)
 
-    @contextlib.contextmanager
-    def kernels(self) -> Iterator[None]:
+    @cached_property
+    def kernels(self) -> contextlib.AbstractContextManager[Any]:
         """Where gradients are computed.
 
         For a few examples torch's own kernels, which unfold pictures into a matrix, were up to 1.7 times as fast as
         oneDNN's; for many they are slower. What a test of hundreds of images uses does not depend on it.
         """
-        before = bool(torch.backends.mkldnn.enabled)
-        torch.backends.mkldnn.enabled = before and self.onednn  # type: ignore[assignment]
-        try:
-            yield
-        finally:
-            torch.backends.mkldnn.enabled = before  # type: ignore[assignment]
+        return contextlib.nullcontext() if self.onednn else OwnKernels()
 
 
 AS_WRITTEN = Numerics()

@@ -1,4 +1,4 @@
-"""Iterators of turns, and learning rates as a function of the turn.
+"""Iterators of turns, and shapes of the learning rate as functions of the turn.
 
 The buckets in which gradients leave while backward still runs.
 """
@@ -20,15 +20,6 @@ def rounds(workers: int, *, start: int = 0) -> Iterator[Turn]:
     while True:
         yield Turn(t, tuple(GradientRef(j, t, t) for j in range(workers)))
         t += 1
-
-
-def rate_at(base: float, drops: Sequence[tuple[int, float]], turn: int) -> float:
-    """Learning rate at a turn: ``base`` times the factor of the last drop (turn, factor) at or before it."""
-    factor = 1.0
-    for at, value in drops:
-        if turn >= at:
-            factor = value
-    return base * factor
 
 
 def warmup_cosine(turn: int, updates: int, warmup: int = 0, cosine: float | None = None) -> float:

@@ -257,7 +257,7 @@ def test_precision_is_strict_unless_named():
             apply(execution := choose(RunSpec("train", {"precision": precision}), "cpu", 1))
             assert torch.backends.cuda.matmul.allow_tf32 == (precision == "tf32")
             assert torch.backends.cudnn.allow_tf32 == (precision == "tf32")
-            with Numerics.of(execution).forward("cpu"):
+            with Numerics.of(execution).forward:
                 product = torch.ones(2, 2) @ torch.ones(2, 2)
             assert product.dtype == (torch.bfloat16 if precision == "bf16" else torch.float32)
         assert choose(RunSpec("train"), "cpu", 1)["precision"] == "float32"

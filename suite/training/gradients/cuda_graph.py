@@ -118,7 +118,7 @@ class RowGradients:
         point = aligned(self.points[i]).detach()
         leaves = {name: aligned(view).requires_grad_() for name, view in flat.named(point).items()}
         buffers = {name: view.clone() for name, view in flat.named_buffers(self.buffers[i]).items()}
-        with self.problem.numerics.forward(self.points.device.type):
+        with self.problem.numerics.forward:
             state = {**leaves, **flat.counters(), **buffers}
             outputs = torch.func.functional_call(flat.module, state, (inputs,))
             loss = self.problem.criterion(outputs, targets)

@@ -64,8 +64,8 @@ class AutogradGradients(Backend):
         flat.borrow(point, buffers)
         inputs, targets = batch
         numerics = self.problem.numerics
-        with numerics.kernels():
-            with numerics.forward(flat.x.device.type):
+        with numerics.kernels:
+            with numerics.forward:
                 loss = self.problem.criterion(flat.module(inputs), targets)
             return loss.detach(), torch.autograd.grad(loss, flat.parameters, allow_unused=True)
 
@@ -175,7 +175,7 @@ class Vectorised(Backend):
         """The same for batches that already lie in one tensor: inputs [n, b, ...], targets [n, b]."""
         flat = self.flat
         numerics = self.problem.numerics
-        with numerics.kernels(), numerics.forward(points.device.type):
+        with numerics.kernels, numerics.forward:
             grads, (losses, after) = self._function(
                 points if flat is None else flat.named_rows(points), buffers, batch
             )
