@@ -6,8 +6,10 @@ import errno
 import io
 import json
 import zipfile
+from datetime import datetime
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -20,7 +22,7 @@ from toy import CHECKOUT, files_of
 from suite import files as files_module
 from suite.runs import archive as archive_module
 from suite.runs import store as store_module
-from suite.runs.archive import MANIFEST, Archive, Layered, export, merge, open_runs
+from suite.runs.archive import MANIFEST, Archive, Layered, export, merge, open_runs, pack, take
 from suite.runs.comparison import relation
 from suite.runs.crate import described
 from suite.runs.store import CHECKSUMS, DamagedRun, Outcome, Store, StoreError, digest, encode, seal, verified
@@ -91,6 +93,8 @@ def test_an_ro_crate_describes_what_the_export_holds(tmp_path: Path, store: Stor
 def test_the_same_runs_give_the_same_bytes(exported: Path, tmp_path: Path):
     export(dict(reversed(FILES.items())), tmp_path / "again.zip", {"machine": "none"})
     assert (tmp_path / "again.zip").read_bytes() == exported.read_bytes()
+    with zipfile.ZipFile(exported) as held:
+        assert {datetime(*info.date_time).year for info in held.infolist()} == {1980}, "a date that there is"
 
 
 def test_a_run_that_does_not_verify_is_not_exported(tmp_path: Path):
@@ -337,3 +341,22 @@ def test_what_another_made_of_a_run_is_told_from_what_contests_it(tmp_path: Path
         assert taken(tmp_path / "brought.zip", store) == expected, name
         assert store.read(SPECS[0].id).results == {"value": 1.0}
     assert [run.results["value"] for run in store.versions(SPECS[0].id)] == [1.0, 2.0, 2.0]
+
+
+def test_what_is_under_way_goes_on_in_a_store_that_has_not_begun_it(tmp_path: Path, store: Store, monkeypatch):
+    """Checkpoints of up to eight gigabytes together are taken."""
+    begun, stored = SPECS[0].id, SPECS[1].id
+    for spec in SPECS[:2]:
+        (store.partial(spec.id) / "claim").mkdir(parents=True)
+        (store.partial(spec.id) / "claim" / "checkpoint").write_bytes(spec.id.encode())
+    store.commit(stored, FILES[stored])
+    assert pack(store.root, tmp_path / "unfinished.zip") == [begun]
+    assert take(tmp_path / "unfinished.zip", tmp_path / "next") == [begun]
+    assert Store(tmp_path / "next").partial(begun).joinpath("claim", "checkpoint").read_bytes() == begun.encode()
+    assert take(tmp_path / "unfinished.zip", tmp_path / "next") == [], "begun there: left as it is"
+    sized = lambda size: [SimpleNamespace(filename=f"{begun}/claim/checkpoint", file_size=size)]
+    monkeypatch.setattr(zipfile.ZipFile, "infolist", lambda held: sized(8 * 2**30))
+    assert take(tmp_path / "unfinished.zip", tmp_path / "next") == []
+    monkeypatch.setattr(zipfile.ZipFile, "infolist", lambda held: sized(8 * 2**30 + 1))
+    with pytest.raises(DamagedRun, match="unpack to more than"):
+        take(tmp_path / "unfinished.zip", tmp_path / "next")
