@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import itertools
 import time
 from dataclasses import replace
@@ -21,7 +20,6 @@ from suite.runner.cost import TRAIN
 from suite.runner.execute import RunnerConfig, execute, execute_all
 from suite.runner.packing import NOT_BEGUN
 from suite.runs import environment
-from suite.runs import store as store_module
 from suite.runs.store import Store
 from suite.spec import RunSpec
 from suite.training import checkpoint
@@ -143,19 +141,6 @@ def test_out_of_time_is_no_failure(around: RunnerConfig, counted):
     soon = RunnerConfig(around.store, deadline=time.monotonic() + 60)
     assert execute(draw(does="late"), experiment, soon).state == "late"
     assert execute(draw(does="late"), experiment, around).state == "stored"
-
-
-def test_a_full_disk_fails_the_run_in_a_sentence_and_stores_nothing(around: RunnerConfig, monkeypatch):
-    def full(handle: int) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(store_module.os, "fsync", full)
-    report = execute(draw(), experiment, around)
-    assert report.state == "failed"
-    assert "No space left on device" in report.why
-    monkeypatch.undo()
-    assert Store(around.store).ids() == set()
-    assert execute(draw(), experiment, around).state == "stored"
 
 
 def test_runs_start_with_the_largest(around: RunnerConfig):
