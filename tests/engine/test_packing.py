@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import count
 from types import SimpleNamespace
 
@@ -117,16 +116,6 @@ def test_a_pack_resumes_to_the_same_bits(tmp_path, monkeypatch, again):
         assert [compute(tmp_path / "parts", spec)[0].state for spec in specs] == ["stored", "present", "stored"]
     for spec in specs:
         assert digest(tmp_path / "parts", spec) == digest(tmp_path / "whole", spec)
-
-
-def test_resuming_never_chooses_again(tmp_path, monkeypatch):
-    specs = [digits(seed, **TOGETHER) for seed in range(2)]
-    with monkeypatch.context() as patch:
-        interrupted(patch, {0: 5, 1: 5})
-        compute(tmp_path, *specs, checkpoint_seconds=0)
-    (chosen,) = (path.read_text() for path in Store(tmp_path).partial(specs[1].id).glob("*/execution.json"))
-    compute(tmp_path, specs[1])
-    assert stored(tmp_path, specs[1]).environment["execution"] == json.loads(chosen)
 
 
 def test_runs_out_of_time_leave_checkpoints_and_are_late(tmp_path, monkeypatch):

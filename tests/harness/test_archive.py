@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import io
 import json
 import zipfile
 from datetime import datetime
@@ -14,9 +13,8 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from hostile import understated
+from hostile import table, understated
 from toy import CHECKOUT, files_of
 
 from suite import files as files_module
@@ -148,7 +146,7 @@ SPOILED = {
     "name too long for a disk": lambda es: sealed_anew(es, lambda f: f.update({"x" * 308 + ".parquet": b""})),
     "control characters in a name": lambda es: sealed_anew(es, lambda f: f.update({"\x1b[31m.parquet": b""})),
     "no table": lambda es: sealed_anew(es, lambda f: f.update({"curve.parquet": b"PAR1 is no table PAR1"})),
-    "a table that lies": lambda es: sealed_anew(es, lambda f: f.update({"curve.parquet": understated(long_table())})),
+    "a table that lies": lambda es: sealed_anew(es, lambda f: f.update({"curve.parquet": lying()})),
     "a table that unfolds": lambda es: sealed_anew(es, lambda f: f.update({"curve.parquet": unfolding()})),
 }
 
@@ -165,20 +163,14 @@ def sealed_anew(entries, change):
     return [*changed, *((f"{target}/{name}", data) for name, data in files.items())]
 
 
-def long_table() -> bytes:
-    """210 MB of text in 20 kB."""
-    stream = io.BytesIO()
-    texts = pa.table({"x": ["y" * 100_000] * 2100})
-    pq.write_table(texts, stream, compression="zstd", use_dictionary=False)
-    return stream.getvalue()
+def lying() -> bytes:
+    """210 MB of text in 20 kB, which say that they unpack to a thousand bytes."""
+    return understated(table({"x": ["y" * 100_000] * 2100}, compression="zstd", use_dictionary=False))
 
 
 def unfolding() -> bytes:
     """A table of 30 million equal numbers: some hundred kilobytes."""
-    stream = io.BytesIO()
-    column = pa.DictionaryArray.from_arrays(pa.array(np.zeros(30_000_000, np.int8)), pa.array([1.0]))
-    pq.write_table(pa.table({"x": column}), stream, compression="zstd")
-    return stream.getvalue()
+    return table({"x": pa.DictionaryArray.from_arrays(pa.array(np.zeros(30_000_000, np.int8)), pa.array([1.0]))})
 
 
 @pytest.mark.parametrize("change", SPOILED.values(), ids=SPOILED)

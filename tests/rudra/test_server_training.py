@@ -29,18 +29,11 @@ from suite.training.gradients.backend import compute_gradients
 from suite.training.gradients.looped import Functional, Vectorised
 from suite.training.gradients.native import Native
 from suite.training.loop import train as train_plainly
+from suite.training.numerics import choose
 from suite.training.optimizers import CaffeSGD
 from suite.training.problem import QuadraticProblem
 
-EXECUTION = {
-    "path": "looped",
-    "width": 1,
-    "threads": 1,
-    "precision": "float32",
-    "device": "cpu",
-    "channels_last": True,
-    "deterministic": True,
-}
+EXECUTION = choose(RunSpec("train"), "cpu", 1)
 
 
 def spec(n: int, learners: int, updates: int, **changes: Any) -> RunSpec:
