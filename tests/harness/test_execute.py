@@ -207,26 +207,6 @@ def test_a_checkpoint_is_written_when_it_is_due_and_not_before(
     assert len(saved) == written
 
 
-def test_a_budget_stops_with_a_checkpoint_that_is_taken_up(around: RunnerConfig, reference, monkeypatch):
-    spec, expected = reference
-    left = [0]  # updates until the budget ends, counted instead of timed
-
-    def late(context: Context) -> bool:
-        left[0] -= 1
-        return left[0] < 0
-
-    monkeypatch.setattr(Context, "late", property(late))
-    rounds = 0
-    while True:
-        left[0] = 20
-        if execute(spec, experiment, around).state != "late":
-            break
-        rounds += 1
-        assert rounds <= 80  # each brings at least one update
-    assert rounds > 2
-    assert same(finished(around, spec), expected)
-
-
 def test_a_budget_that_ends_while_the_execution_is_measured_leaves_nothing_begun(around: RunnerConfig):
     spec, taken = toy.digits(), []
 

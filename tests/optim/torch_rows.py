@@ -19,7 +19,7 @@ from test_corners import MAKERS as ALONE
 from torch import Tensor, nn
 from torch.optim import lr_scheduler as S
 from torch.optim.optimizer import register_optimizer_step_post_hook
-from torch_schedules import SCHEDULES, Make, X, alike, fit, freed, linear
+from torch_schedules import SCHEDULES, Make, X, alike, fit, linear
 
 from suite.optim import EASGD, ISGD, SMA, Softsync
 
@@ -271,11 +271,9 @@ OPTIMISERS: dict[str, Callable[[Make], None]] = {
     "a parameter of one number": scalar,
 }
 
-CYCLES = ("test_step_lr", "test_multi_step_lr", "test_exp_lr", "test_cos_anneal_lr", "test_reduce_lr_on_plateau1")
 ROWS: dict[str, Callable[[Make], None]] = {
     **OPTIMISERS,
     **{name: partial(alike, kind=kind) for name, kind in SCHEDULES.items()},
-    **{f"test_no_cyclic_references, {name[5:]}": partial(freed, kind=SCHEDULES[name]) for name in CYCLES},
 }
 
 REFUSED: dict[tuple[str, str], tuple[str, str]] = {}  # (row, optimiser) -> of the message, the reason in the table
