@@ -16,7 +16,6 @@ from door import MOMENTUM, RATE, examples, network, rows
 from torch import nn
 
 from suite.communication.launch import WorkersFailed, spawn
-from suite.optim import ISGD, DelayedSGD
 
 pytestmark = pytest.mark.processes
 
@@ -69,15 +68,3 @@ def test_a_process_without_batches_goes_on_exchanging_zeros_that_count_as_in_tor
     assert torch.allclose(
         torch.tensor(found["DelayedSGD"]["model"], dtype=torch.float64), wanted, rtol=1e-12, atol=1e-14
     )
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: ISGD(network(), lr=0.1, batches=4, zeta=0.1), "so every process needs as many"),
-        (lambda: DelayedSGD(network(), lr=0.1, layerwise=True), "needs layerwise=False"),
-    ],
-)
-def test_where_a_process_without_batches_cannot_go_on_it_is_refused(make, message: str):
-    with pytest.raises(ValueError, match=message), make().join():
-        pass
