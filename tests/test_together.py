@@ -30,10 +30,11 @@ from suite.models.table import counts
 from suite.papers.artifact import Frame, Missing
 from suite.papers.catalogue import experiment
 from suite.runs.store import Outcome, Store, encode
+from suite.spec import RunSpec
+from suite.training.numerics import choose
 
 ARTIFACT = "together/mnist"
-EXECUTION = {"path": "looped", "width": 1, "slot": 0, "threads": 1, "precision": "float32", "device": "cpu"}
-EXECUTION |= {"channels_last": True, "onednn": True, "deterministic": True}
+EXECUTION = choose(RunSpec("train"), "cpu", 1)
 
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=lambda task: task.name)

@@ -19,7 +19,6 @@ from suite.papers.measurement import (
     besides,
     grades,
     is_timed,
-    judge_artifacts,
     measure_frame,
     verdicts,
 )
@@ -213,12 +212,6 @@ def test_what_goes_wrong_in_one_quantity_hinders_no_other():
 
 
 # --- the index of what there is
-
-
-def test_verdicts_of_several_artifacts_come_in_the_published_order(paper):
-    found = judge_artifacts(paper, ["fake/fig4", "fake/table1", "fake/fig1"], None, Layered([]))
-    wanted = [c.id for c in published("fake") if c.artifact not in ("fake/fig2", "fake/fig3")]
-    assert [verdict.claim.id for verdict in found] == wanted
 
 
 def test_the_index_has_a_row_for_each_artifact(paper):

@@ -226,31 +226,6 @@ def test_batches_are_left_where_the_printed_loops_leave_them(losses, stop, chase
     assert int(state.iteration) + int(state.chasing) == len(chased)
 
 
-def test_the_printed_queue_stops_accelerating_after_two_epochs():
-    counts = {}
-    for refill in (True, False):
-        _, iterations = isgd.literal(
-            torch.ones(D, dtype=torch.float64),
-            forward_backward,
-            gradients=400,
-            n=BATCHES,
-            stop=5,
-            zeta=0.02,
-            margin=1.0,
-            refill=refill,
-            optimizer=HEAVY,
-            eta=LR,
-        )
-        counts[refill] = sum(i.chased > 0 for i in iterations[2 * BATCHES :])
-    assert counts[True] > 10
-    assert counts[False] == 0
-    algorithm = made(BATCHES, HEAVY, zeta=0.02, margin=1.0, queue="literal")
-    state = drive(algorithm, 100)
-    later = drive(algorithm, 100, state=state, start=100)
-    assert int(later.iteration) - int(state.iteration) == 100
-    assert torch.isinf(later.limit)
-
-
 @pytest.mark.parametrize(
     ("algorithm", "turns"),
     [

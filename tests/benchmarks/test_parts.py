@@ -8,11 +8,12 @@ import pytest
 
 from benchmarks import ours, parts
 from benchmarks.workloads import TRANSLATION, Workload, named
+from suite.spec import RunSpec
+from suite.training.numerics import choose
 from suite.training.optimizers import InPlace
 from suite.training.problem import Classification
 
-LOOP = {"path": "looped", "channels_last": True, "onednn": True, "width": 1, "precision": "float32", "device": "cpu"}
-LOOP |= {"threads": 1, "deterministic": True}
+LOOP = choose(RunSpec("train"), "cpu", 1)
 SMALL = [named("LeNet/MNIST, M=16"), Workload("words", "translation", "", 2)]
 
 

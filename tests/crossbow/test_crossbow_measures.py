@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from crossbow_worlds import (
     PANELS,
-    QUANTITIES,
     Made,
     arriving,
     drawn_table,
@@ -22,7 +21,6 @@ from crossbow_worlds import (
 )
 from fabricated_frames import student
 from matplotlib.figure import Figure
-from test_crossbow_comparisons import LEVELS, PAIRS
 
 from paper_figures.crossbow import readings, server, settings
 from paper_figures.crossbow.readings import LADDER, common_target, rungs
@@ -247,36 +245,6 @@ def test_table_1_by_hand() -> None:
     measured = found("table1/resnet50-text", frame)
     assert (measured.values, measured.proxy) == ((4, 40, 3), True)
     assert len(drawn_table("table1", frame)) == 12
-
-
-OTHERS = {
-    *PAIRS,
-    *TOLD,
-    *(f"{figure}/other-thresholds" for figure in LEVELS),
-    *(f"lenet/{name}-{k}" for name in ("s-sgd", "ea-sgd", "epochs-kept") for k in (4, 16)),
-    *(
-        f"table1/{row}-{column}"
-        for row in ("lenet", "resnet-32", "vgg-16", "resnet-50")
-        for column in ("ops", "model-mb", "input-mb")
-    ),
-    *(f"fig9{part}/target" for part in "abc"),
-    *("fig10d/m1-1gpu", "fig10d/best-1gpu", "fig16/tau1-best", "fig3/rises", "fig3/threshold", "fig12a/throughput"),
-    *("fig12a/intro-1p8", "fig12b/epochs-m1", "fig12b/epochs-m4", "fig14a/saturation", "fig14c/saturation"),
-    *("fig14a/auto-tuner-picks-best", "alg2/milliseconds", "alg2/few-first", "alg2/one-gpu-enough"),
-    *(
-        "alg1/average-better",
-        "alg-memory/half",
-        "alg-memory/linear",
-        "alg-scheduler/beats-round-robin",
-        "table1/resnet50-text",
-    ),
-}
-
-
-def test_every_quantity_has_a_known_answer() -> None:
-    """Those of the engine and of hosts stand in files of their own."""
-    hosts = {"fig13a/throughput", *(name for name in QUANTITIES if name.startswith("fig17/"))}
-    assert {name for name in QUANTITIES if not name.startswith("engine/")} == OTHERS | hosts
 
 
 # ---------------------------------------------------------------- targets, stand-ins, specifications

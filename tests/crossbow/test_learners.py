@@ -10,8 +10,8 @@ from suite.battery.quadratic import lockstep
 from suite.communication.collectives import Local
 from suite.model_averaging.engine import Learners
 from suite.model_averaging.task_schedule import Durations, assignment, schedule
-from suite.training.gradients.looped import Functional, Vectorised
-from suite.training.gradients.paths import backend, refusals
+from suite.training.gradients.looped import Functional
+from suite.training.gradients.paths import backend
 from suite.training.optimizers import CaffeSGD
 from suite.training.problem import Classification, QuadraticProblem
 
@@ -55,21 +55,6 @@ def test_learners_that_grow_read_the_next_batches_and_are_those_of_the_algorithm
     if devices == 2:
         with pytest.raises(ValueError, match="equally many"):
             learners.resize(5)
-
-
-def test_a_path_that_cannot_be_had_here_says_why():
-    assert refusals(quadratic()) == {
-        "captured": "it is no network",
-        "native": "it is no network, or its loss is not the cross-entropy",
-    }
-
-
-def test_paths_are_twins():
-    looped, vectorised = make(3), make(3, path=Vectorised)
-    for _ in range(10):
-        looped.step(LR)
-        vectorised.step(LR)
-    torch.testing.assert_close(looped.state.replicas, vectorised.state.replicas, rtol=1e-12, atol=1e-12)
 
 
 def test_first_come_changes_replicas_but_not_the_batches_read():

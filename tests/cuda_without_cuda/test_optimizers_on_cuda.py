@@ -10,7 +10,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.distributed as dist
-from fake_cuda import Waits
+from fake_cuda import Waits, moved
 from torch import Tensor, nn
 
 from suite.communication.group import Group
@@ -55,13 +55,7 @@ class Reads(Waits):
 
 
 def network() -> nn.Module:
-    layers = nn.Conv2d(1, 6, 3), nn.BatchNorm2d(6), nn.Flatten(), nn.Linear(96, 3)
-    for layer in layers:
-        for name, parameter in layer.named_parameters():
-            setattr(layer, name, nn.Parameter(torch.zeros(parameter.shape, device="cuda")))
-        for name, buffer in layer.named_buffers():
-            setattr(layer, name, torch.zeros(buffer.shape, dtype=buffer.dtype, device="cuda"))
-    return nn.Sequential(*layers)
+    return moved(nn.Sequential(nn.Conv2d(1, 6, 3), nn.BatchNorm2d(6), nn.Flatten(), nn.Linear(96, 3)))
 
 
 def steps(opt, module: nn.Module, in_place: bool = False) -> None:

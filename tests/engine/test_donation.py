@@ -63,14 +63,6 @@ def test_it_is_the_pure_step_to_a_few_roundings(points, rule, momentum, decay, s
         assert not ours[1].any()
 
 
-def test_parameters_are_overwritten_unless_they_are_read_again():
-    x, memory, grads, *_ = drawn(4, D)
-    kept = InPlace(TorchSGD(0.9), overwrites=False).step(memory.clone(), x, grads, torch.tensor(0.1))[0]
-    assert kept is not x
-    assert InPlace(TorchSGD(0.9)).step(memory, x, grads, torch.tensor(0.1))[0] is x
-    assert torch.equal(x, kept)
-
-
 def test_it_is_torchs_own_fused_optimiser_to_the_bit():
     x, _, *gradients = drawn(1, D)
     weight = torch.nn.Parameter(x.clone())

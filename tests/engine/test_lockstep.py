@@ -13,6 +13,7 @@ from suite.runner import packing
 from suite.runner.packing import Lockstep, packs, run_together
 from suite.runs.store import Outcome
 from suite.spec import RunSpec
+from suite.training.numerics import choose
 
 
 class Session:
@@ -81,10 +82,7 @@ def test_who_fails_leaves_the_others(steps):
     assert sessions[3].left == 2
 
 
-EXECUTION = {
-    "path": "vectorised", "width": 2, "threads": 1, "precision": "float32", "device": "cpu", "channels_last": True,
-    "deterministic": True, "onednn": True,
-}  # fmt: skip
+EXECUTION = choose(RunSpec("train"), "cpu", 1) | {"path": "vectorised"}
 
 
 def test_runs_that_do_not_fit_together_step_apart(steps, monkeypatch: pytest.MonkeyPatch):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import count
 from types import SimpleNamespace
 
@@ -11,7 +10,7 @@ from engine_cases import compute, digest, digits, stored
 
 from suite.papers.catalogue import experiment
 from suite.runner.execute import RunnerConfig, execute_all
-from suite.runner.packing import WIDEST, Lockstep, packs
+from suite.runner.packing import Lockstep
 from suite.runs.store import Store
 
 TOGETHER = {"path": "vectorised"}
@@ -119,26 +118,6 @@ def test_a_pack_resumes_to_the_same_bits(tmp_path, monkeypatch, again):
         assert digest(tmp_path / "parts", spec) == digest(tmp_path / "whole", spec)
 
 
-def test_a_looped_run_resumes_to_the_same_bits(tmp_path, monkeypatch):
-    spec = digits(0, workers=2, algorithm={"name": "crossbow"})
-    compute(tmp_path / "whole", spec)
-    with monkeypatch.context() as patch:
-        interrupted(patch, {0: 7})
-        assert states(compute(tmp_path / "parts", spec, checkpoint_seconds=0)) == ["failed"]
-    assert states(compute(tmp_path / "parts", spec)) == ["stored"]
-    assert digest(tmp_path / "parts", spec) == digest(tmp_path / "whole", spec)
-
-
-def test_resuming_never_chooses_again(tmp_path, monkeypatch):
-    specs = [digits(seed, **TOGETHER) for seed in range(2)]
-    with monkeypatch.context() as patch:
-        interrupted(patch, {0: 5, 1: 5})
-        compute(tmp_path, *specs, checkpoint_seconds=0)
-    (chosen,) = (path.read_text() for path in Store(tmp_path).partial(specs[1].id).glob("*/execution.json"))
-    compute(tmp_path, specs[1])
-    assert stored(tmp_path, specs[1]).environment["execution"] == json.loads(chosen)
-
-
 def test_runs_out_of_time_leave_checkpoints_and_are_late(tmp_path, monkeypatch):
     specs = [digits(seed, **TOGETHER) for seed in range(2)]
     from suite.experiment import Context
@@ -149,22 +128,6 @@ def test_runs_out_of_time_leave_checkpoints_and_are_late(tmp_path, monkeypatch):
     for spec in specs:
         assert list(Store(tmp_path).partial(spec.id).glob("*/checkpoint"))
     assert states(compute(tmp_path, *specs)) == ["stored", "stored"]
-
-
-def test_what_is_packed_with_what():
-    seeds = [digits(seed) for seed in range(5)]
-    rates = [digits(seed, rate=0.1) for seed in range(5)]
-    larger = [digits(0, batch=8)]
-    too_large = [digits(seed, batch=64) for seed in range(2)]
-    made = packs([*seeds, *rates, *larger, *too_large], experiment, "cpu", 2)
-    sizes = sorted(len(pack.specs) for pack in made)
-    assert sizes == [1, 1, 1, 5, 5]
-    assert {spec for pack in made for spec in pack.specs} == {*seeds, *rates, *larger, *too_large}
-    assert max(len(p.specs) for p in packs([digits(s) for s in range(40)], experiment, "cpu", 1)) <= WIDEST
-    on_gpu = packs(too_large, experiment, "cuda", 1)
-    assert [len(pack.specs) for pack in on_gpu] == [2]
-    masks = [digits(seed, model={"name": "crossbow_lenet"}) for seed in range(2)]
-    assert [len(pack.specs) for pack in packs(masks, experiment, "cuda", 1)] == [1, 1]
 
 
 def test_dropout_and_slots_outside_the_width_are_refused(tmp_path):

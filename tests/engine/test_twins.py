@@ -153,19 +153,6 @@ def test_a_vectorised_row_does_not_see_what_the_other_rows_hold():
     assert after[1][1].isnan().all()
 
 
-@pytest.mark.parametrize("path", ["looped", "vectorised"])
-def test_entries_that_share_a_point_may_be_joined(path):
-    case = problem("digits_lenet")
-    x, examples = points(case, 2), torch.arange(12).view(4, 3)
-    at = Points(x, (2, 2), torch.zeros(4, dtype=torch.int64))
-    gradients, rows = backend(path, case), case.b0().repeat(4, 1)
-    joined = compute_gradients(gradients, at, rows, examples)
-    joined = tuple(part.clone() for part in joined)
-    apart = compute_gradients(gradients, at, rows, examples, join=False)
-    assert float((joined[1] - apart[1]).norm()) <= bound(apart[1], case.d)
-    assert float((joined[0] - apart[0].view(2, 2).mean(1).repeat_interleave(2)).norm()) <= bound(apart[0], case.d)
-
-
 @pytest.mark.parametrize(
     "path",
     [Vectorised, lambda case: Captured(case, Rehearsal()), pytest.param(Native, marks=pytest.mark.compiler)],

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import errno
-import io
 import json
 import zipfile
+from datetime import datetime
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from hostile import understated
+from hostile import table, understated
 from toy import CHECKOUT, files_of
 
 from suite import files as files_module
 from suite.runs import archive as archive_module
 from suite.runs import store as store_module
-from suite.runs.archive import MANIFEST, Archive, Layered, export, merge, open_runs
+from suite.runs.archive import MANIFEST, Archive, Layered, export, merge, open_runs, pack, take
 from suite.runs.comparison import relation
 from suite.runs.crate import described
 from suite.runs.store import CHECKSUMS, DamagedRun, Outcome, Store, StoreError, digest, encode, seal, verified
@@ -91,6 +91,8 @@ def test_an_ro_crate_describes_what_the_export_holds(tmp_path: Path, store: Stor
 def test_the_same_runs_give_the_same_bytes(exported: Path, tmp_path: Path):
     export(dict(reversed(FILES.items())), tmp_path / "again.zip", {"machine": "none"})
     assert (tmp_path / "again.zip").read_bytes() == exported.read_bytes()
+    with zipfile.ZipFile(exported) as held:
+        assert {datetime(*info.date_time).year for info in held.infolist()} == {1980}, "a date that there is"
 
 
 def test_a_run_that_does_not_verify_is_not_exported(tmp_path: Path):
@@ -144,7 +146,7 @@ SPOILED = {
     "name too long for a disk": lambda es: sealed_anew(es, lambda f: f.update({"x" * 308 + ".parquet": b""})),
     "control characters in a name": lambda es: sealed_anew(es, lambda f: f.update({"\x1b[31m.parquet": b""})),
     "no table": lambda es: sealed_anew(es, lambda f: f.update({"curve.parquet": b"PAR1 is no table PAR1"})),
-    "a table that lies": lambda es: sealed_anew(es, lambda f: f.update({"curve.parquet": understated(long_table())})),
+    "a table that lies": lambda es: sealed_anew(es, lambda f: f.update({"curve.parquet": lying()})),
     "a table that unfolds": lambda es: sealed_anew(es, lambda f: f.update({"curve.parquet": unfolding()})),
 }
 
@@ -161,20 +163,14 @@ def sealed_anew(entries, change):
     return [*changed, *((f"{target}/{name}", data) for name, data in files.items())]
 
 
-def long_table() -> bytes:
-    """210 MB of text in 20 kB."""
-    stream = io.BytesIO()
-    texts = pa.table({"x": ["y" * 100_000] * 2100})
-    pq.write_table(texts, stream, compression="zstd", use_dictionary=False)
-    return stream.getvalue()
+def lying() -> bytes:
+    """210 MB of text in 20 kB, which say that they unpack to a thousand bytes."""
+    return understated(table({"x": ["y" * 100_000] * 2100}, compression="zstd", use_dictionary=False))
 
 
 def unfolding() -> bytes:
     """A table of 30 million equal numbers: some hundred kilobytes."""
-    stream = io.BytesIO()
-    column = pa.DictionaryArray.from_arrays(pa.array(np.zeros(30_000_000, np.int8)), pa.array([1.0]))
-    pq.write_table(pa.table({"x": column}), stream, compression="zstd")
-    return stream.getvalue()
+    return table({"x": pa.DictionaryArray.from_arrays(pa.array(np.zeros(30_000_000, np.int8)), pa.array([1.0]))})
 
 
 @pytest.mark.parametrize("change", SPOILED.values(), ids=SPOILED)
@@ -337,3 +333,22 @@ def test_what_another_made_of_a_run_is_told_from_what_contests_it(tmp_path: Path
         assert taken(tmp_path / "brought.zip", store) == expected, name
         assert store.read(SPECS[0].id).results == {"value": 1.0}
     assert [run.results["value"] for run in store.versions(SPECS[0].id)] == [1.0, 2.0, 2.0]
+
+
+def test_what_is_under_way_goes_on_in_a_store_that_has_not_begun_it(tmp_path: Path, store: Store, monkeypatch):
+    """Checkpoints of up to eight gigabytes together are taken."""
+    begun, stored = SPECS[0].id, SPECS[1].id
+    for spec in SPECS[:2]:
+        (store.partial(spec.id) / "claim").mkdir(parents=True)
+        (store.partial(spec.id) / "claim" / "checkpoint").write_bytes(spec.id.encode())
+    store.commit(stored, FILES[stored])
+    assert pack(store.root, tmp_path / "unfinished.zip") == [begun]
+    assert take(tmp_path / "unfinished.zip", tmp_path / "next") == [begun]
+    assert Store(tmp_path / "next").partial(begun).joinpath("claim", "checkpoint").read_bytes() == begun.encode()
+    assert take(tmp_path / "unfinished.zip", tmp_path / "next") == [], "begun there: left as it is"
+    sized = lambda size: [SimpleNamespace(filename=f"{begun}/claim/checkpoint", file_size=size)]
+    monkeypatch.setattr(zipfile.ZipFile, "infolist", lambda held: sized(8 * 2**30))
+    assert take(tmp_path / "unfinished.zip", tmp_path / "next") == []
+    monkeypatch.setattr(zipfile.ZipFile, "infolist", lambda held: sized(8 * 2**30 + 1))
+    with pytest.raises(DamagedRun, match="unpack to more than"):
+        take(tmp_path / "unfinished.zip", tmp_path / "next")

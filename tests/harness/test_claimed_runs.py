@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -87,6 +89,20 @@ def test_only_a_file_system_that_is_known_to_be_of_one_machine_needs_no_leases(t
     assert bool(list(tmp_path.iterdir())) is (system not in lease.LOCAL)
 
 
+def test_whichever_thread_asks_a_holder_it_knows_that_its_lease_is_gone(tmp_path: Path, monkeypatch):
+    """Found out by the next sign of life, which comes from a thread of its own."""
+    monkeypatch.setenv("SGD_SUITE_LOCKS", "lease")
+    monkeypatch.setenv("SGD_SUITE_LEASE_SECONDS", "0.3")
+    with ThreadPoolExecutor(1) as other, Locks(tmp_path, tmp_path / "partial").claim(RUN) as mine:
+        assert not other.submit(lambda: mine.lost).result()
+        (tmp_path / f"{RUN}.lease").unlink()
+        until = time.monotonic() + 60
+        while not mine.lost and time.monotonic() < until:
+            time.sleep(0.01)
+        assert mine.lost
+        assert other.submit(lambda: mine.lost).result()
+
+
 def test_a_file_system_is_that_of_the_innermost_mount(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     part = lambda place, kind: SimpleNamespace(mountpoint=place, fstype=kind)
     parts = [part("/", "Ext4"), part(str(tmp_path), "NFS"), part(str(tmp_path / "x"), "xfs")]
@@ -95,6 +111,14 @@ def test_a_file_system_is_that_of_the_innermost_mount(tmp_path: Path, monkeypatc
     assert lease.file_system.__wrapped__(tmp_path.parent) == "ext4"
     monkeypatch.setattr("psutil.disk_partitions", lambda all: [])
     assert lease.file_system.__wrapped__(tmp_path) == ""
+
+
+def test_who_probes_as_another_is_kept_out_and_then_renames(tmp_path: Path):
+    (tmp_path / "locks").mkdir()
+    with Locks(tmp_path / "locks", tmp_path / "partial").claim("probe"):
+        assert lease._probe_as_another(tmp_path) == "busy"
+    assert lease._probe_as_another(tmp_path) == "free"
+    assert (tmp_path / "renamed" / "whole").exists()
 
 
 def test_a_second_process_that_fails_is_a_finding_and_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

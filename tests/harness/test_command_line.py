@@ -78,12 +78,6 @@ def test_a_mistake_ends_in_one_sentence_and_exit_2(sgd, tmp_path: Path, blocked:
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_wrong_checkpoint_interval_is_a_mistake(sgd):
-    done = sgd(*TABLE, SGD_SUITE_CHECKPOINT_SECONDS="soon")
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "SGD_SUITE_CHECKPOINT_SECONDS='soon'" in done.stderr
-
-
 def test_run_check_export_merge_and_compare(sgd, tmp_path: Path):
     first = sgd(*TABLE)
     assert (first.returncode, first.stdout) == (0, "")
@@ -224,17 +218,6 @@ def test_json_is_one_document_and_nothing_else(sgd, tmp_path: Path):
     assert (failed, skipped) == (["toy/table1/eight"], ["toy/table1/mean", "toy/fig2/imagined"])
 
 
-def test_a_budget_stops_cleanly_and_the_next_call_goes_on(sgd):
-    """Three runs of a second each: a budget of two seconds stores some, and what is stored is whole."""
-    first = sgd(*TABLE, "--budget", "2", TOY_SLEEP="1.2")
-    assert first.returncode == 0, first.stderr
-    stored, present, late, failed = (int(w) for w in first.stderr.splitlines()[-1].split() if w.isdigit())
-    assert (stored + late, present, failed) == (3, 0, 0)
-    assert late > 0
-    second = sgd(*TABLE, TOY_SLEEP="1.2")
-    assert second.stderr.splitlines()[-1].startswith(f"{late} runs stored, {stored} already there, 0 left")
-
-
 def test_what_a_budget_never_began_is_one_line(sgd):
     told = sgd(*TABLE, "--budget", "1", TOY_SLEEP="60", TOY_RUNS="20").stderr.splitlines()
     begun = sum(" late;" in line for line in told)
@@ -243,15 +226,6 @@ def test_what_a_budget_never_began_is_one_line(sgd):
         f"{20 - begun} runs not begun",
         "0 runs stored, 0 already there, 20 left for later, 0 failed",
     ]
-
-
-def test_workers_store_the_same_runs(sgd, tmp_path: Path):
-    assert sgd(*TABLE, "--store", "one").returncode == 0
-    two = sgd(*TABLE, "--store", "two", "--workers", "2")
-    assert two.returncode == 0, two.stderr
-    assert two.stderr.splitlines()[-1] == "3 runs stored, 0 already there, 0 left for later, 0 failed"
-    compared = json.loads(sgd("compare", "one", "two", "--json").stdout)
-    assert (compared["compared"], compared["changed"], compared["only_in_new"]) == (3, [], 0)
 
 
 def test_no_arguments_show_the_help(sgd):

@@ -184,18 +184,6 @@ def test_the_command_line_names_contested_runs(sgd, tmp_path: Path):
     assert line.rstrip().endswith("RED inconclusive")
 
 
-def test_what_does_not_fit_a_claim_is_a_red_verdict_of_that_claim_only(papers, tmp_path: Path, monkeypatch):
-    """Two values for a claim that prints one."""
-
-    rests = {name: Rests(()) for name in ("seven", "share")}
-    measured = Measurement({"seven": exact((7.0, 7.0)), "share": exact(1.0)}, rests=rests)
-    monkeypatch.setattr(measurement, "measure", lambda artifact, source, profile, claimed: measured)
-    found = {v.claim.id: v for v in judge_selection(["toy/table1"], "smoke", Store(tmp_path, create=True))}
-    assert (found["toy/table1/seven"].verdict, found["toy/table1/seven"].red) == ("not run", True)
-    assert "2 values for 1 of the paper's" in found["toy/table1/seven"].why
-    assert found["toy/table1/share"].verdict == "reproduced"
-
-
 @pytest.mark.parametrize(("value", "shown"), [(0.5, True), (math.nan, False), (math.inf, True)])
 def test_a_smaller_profile_is_shown_beside_a_claim_unless_it_is_no_number(
     papers, tmp_path: Path, monkeypatch, value: float, shown: bool

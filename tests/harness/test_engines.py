@@ -147,16 +147,6 @@ def test_what_goes_only_with_an_engine_is_refused_without(sgd):
     assert "slurm: sbatch is not installed here" in sgd(*TABLE, "--on", "slurm", PATH="/nowhere").stderr
 
 
-def test_memory_and_share_leave_runs_to_others(sgd, tmp_path: Path):
-    told = sgd(*TABLE, "--memory", "1000").stderr
-    assert told == "0 runs stored, 0 already there, 0 left for later, 0 failed, 3 beyond --memory\n"
-    stored = 0
-    for part in range(2):
-        done = sgd(*TABLE, "--share", f"{part}/2")
-        stored += int(done.stderr.splitlines()[-1].split()[0])
-    assert stored == 3
-
-
 def test_who_does_not_wait_leaves_what_another_computes(sgd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("TOY_SLEEP", raising=False)
     store = Store(tmp_path / "runs.store", create=True)

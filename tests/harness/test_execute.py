@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import itertools
 import time
 from dataclasses import replace
@@ -21,7 +20,6 @@ from suite.runner.cost import TRAIN
 from suite.runner.execute import RunnerConfig, execute, execute_all
 from suite.runner.packing import NOT_BEGUN
 from suite.runs import environment
-from suite.runs import store as store_module
 from suite.runs.store import Store
 from suite.spec import RunSpec
 from suite.training import checkpoint
@@ -145,19 +143,6 @@ def test_out_of_time_is_no_failure(around: RunnerConfig, counted):
     assert execute(draw(does="late"), experiment, around).state == "stored"
 
 
-def test_a_full_disk_fails_the_run_in_a_sentence_and_stores_nothing(around: RunnerConfig, monkeypatch):
-    def full(handle: int) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(store_module.os, "fsync", full)
-    report = execute(draw(), experiment, around)
-    assert report.state == "failed"
-    assert "No space left on device" in report.why
-    monkeypatch.undo()
-    assert Store(around.store).ids() == set()
-    assert execute(draw(), experiment, around).state == "stored"
-
-
 def test_runs_start_with_the_largest(around: RunnerConfig):
     seeds = [r.spec.seed for r in execute_all(toy.specs(), experiment, around)]
     assert seeds == [2, 1, 0]
@@ -220,26 +205,6 @@ def test_a_checkpoint_is_written_when_it_is_due_and_not_before(
     spec = toy.digits(updates=6)
     assert execute(spec, experiment, replace(around, checkpoint_seconds=seconds)).state == "stored"
     assert len(saved) == written
-
-
-def test_a_budget_stops_with_a_checkpoint_that_is_taken_up(around: RunnerConfig, reference, monkeypatch):
-    spec, expected = reference
-    left = [0]  # updates until the budget ends, counted instead of timed
-
-    def late(context: Context) -> bool:
-        left[0] -= 1
-        return left[0] < 0
-
-    monkeypatch.setattr(Context, "late", property(late))
-    rounds = 0
-    while True:
-        left[0] = 20
-        if execute(spec, experiment, around).state != "late":
-            break
-        rounds += 1
-        assert rounds <= 80  # each brings at least one update
-    assert rounds > 2
-    assert same(finished(around, spec), expected)
 
 
 def test_a_budget_that_ends_while_the_execution_is_measured_leaves_nothing_begun(around: RunnerConfig):

@@ -9,7 +9,7 @@ import pytest
 
 from paper_figures.crossbow.settings import lenet
 from paper_figures.isgd.fig1 import iid_runs
-from suite.claims.estimate import EXACT, MODELLED, REDUCED, STAND_IN, WHOLE
+from suite.claims.estimate import MODELLED, REDUCED, STAND_IN, WHOLE
 from suite.data.catalogue import DATASETS
 from suite.papers.catalogue import PAPERS, paper
 from suite.papers.described import Described, describe
@@ -17,7 +17,7 @@ from suite.papers.grades import Grade, Grading, Rests, _together, departures
 from suite.papers.printed_settings import SCALES, missing, settings
 from suite.runner.cost import TRAIN
 from suite.runs.store import Outcome, Run, encode, verified
-from suite.spec import RunSpec, thaw
+from suite.spec import RunSpec
 
 HERE = "Some processor"
 
@@ -167,15 +167,6 @@ def test_a_part_of_a_data_set_shortens():
     assert graded(claim, *figure_specs(1.0, "reduced", captions=True)).rests_on == STAND_IN
 
 
-def test_fewer_seeds_and_a_narrower_range_shorten():
-    claim = "inverse_law/fig1a/misfit-mnist_small-lr0p01"
-    whole = [sweep(2**k, s) for k in range(11) for s in range(10)]
-    assert reasons(claim, *whole) == set()
-    assert reasons(claim, *whole[:-1]) == {"9 of 10 seeds"}
-    assert reasons(claim, *whole[20:]) == {"batches 4 to 1024 of 1 to 1024"}
-    assert "batch 2048 outside 1 to 1024" in reasons(claim, *whole, sweep(2048, 0))
-
-
 def test_a_claim_on_every_experiment_needs_them_all():
     claim = "inverse_law/fig1b/alpha-grows"
     assert settings("inverse_law").basis(claim).every
@@ -245,27 +236,6 @@ def test_what_every_experiment_prints_departs_from_it_in_nothing(printed):
     assert list(departures(describe(built(printed)), printed)) == []
 
 
-def test_what_learns_nothing_and_has_no_clock_is_exact():
-    assert graded("crossbow/fig5/pull", RunSpec("crossbow/algebra")) == Grade(EXACT, "", True)
-    assert graded("crossbow/fig3/target") == Grade(EXACT, "", True)
-
-
-def test_an_exact_run_beside_a_training_does_not_make_it_a_property():
-    identities = RunSpec("rudra/identities")
-    assert graded("rudra/eq7/same-error", identities).rests_on in (EXACT, MODELLED)
-    assert graded("rudra/eq7/same-error", identities, rudra(0, epochs=2)).rests_on == REDUCED
-
-
-def test_seconds_are_a_stand_in_unless_the_claim_s_own_machine_made_them():
-    run = RunSpec("isgd/latency", {"model": "caffe_alexnet", "batches": [1], "repeats": 3})
-    claim = "isgd/fig7c/saturation-1gpu"
-    assert graded(claim, run).rests_on == STAND_IN
-    assert graded(claim, run, machine="NVIDIA GeForce GTX TITAN X").rests_on == WHOLE
-    other = RunSpec("isgd/latency", {**thaw(run.settings), "model": "caffe_lenet"})
-    found = graded(claim, other, machine="NVIDIA GeForce GTX TITAN X")
-    assert found == Grade(STAND_IN, "caffe_lenet for caffe_alexnet", False)
-
-
 @pytest.mark.parametrize(
     ("best", "grade", "because"),
     [(0.9921, WHOLE, ""), (0.9889, REDUCED, "ends at 98.9% for 99%"), (None, REDUCED, "no test accuracy for 99%")],
@@ -282,16 +252,6 @@ def test_a_training_until_an_accuracy_is_as_long_as_it_takes_to_get_there(best, 
 def test_what_the_table_calls_exact_are_experiments():
     for name in PAPERS:
         assert set(settings(name).exact) <= set(paper(name).experiments), name
-
-
-def test_every_experiment_learns_or_says_what_its_clock_is():
-    """A training is told by its specification; all else would be a stand-in."""
-    trainings = {"isgd/imagenet", "matex_agd/imagenet", "matex_agd/serial_gap", "crossbow/followed", "rudra/train"}
-    trainings |= {"together/study"}
-    trainings |= {f"inverse_law/{name}" for name in ("sweep", "phrases", "translate")}
-    for name in PAPERS:
-        for each, experiment in paper(name).experiments.items():
-            assert experiment.clock in ("none", "virtual") or experiment.timed or each in trainings, each
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,8 @@ from typing import Any
 import pytest
 import toy
 
-from suite.experiment import lazily
 from suite.papers.artifact import Artifact
 from suite.papers.catalogue import paper
-from suite.runner.cost import TRAIN
 
 PAPERS = ("isgd", "inverse_law", "rudra", "matex_agd", "crossbow")
 ARTIFACTS = [artifact for name in PAPERS for artifact in paper(name).artifacts]
@@ -62,17 +60,6 @@ def test_files_are_short():
     assert {name: lines for name, lines in long.items() if lines > LINES} == {}
 
 
-def test_folders_are_small():
-    """The papers' rooms, a file for each figure, are as large as the papers."""
-    folders = {path.parent for path in sources(*CODE)} - {toy.CHECKOUT / "paper_figures" / name for name in PAPERS}
-    assert [folder.name for folder in folders if len(list(folder.glob("*.py"))) > FILES] == []
-
-
-def test_hardly_anything_is_kept_from_the_type_checker():
-    found = [path for path in sources(*CHECKED) for line in path.read_text().splitlines() if "# type: ignore" in line]
-    assert len(found) < IGNORED
-
-
 def imported(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -85,26 +72,6 @@ def test_torch_stays_in_the_papers_experiments():
     users = [path for path in sources("paper_figures") if "torch" in imported(path)]
     assert users, "some experiment trains something"
     assert {path.parent.name for path in users} == {"experiments"}
-
-
-EXPERIMENTS = {"train": TRAIN} | {k: v for name in PAPERS for k, v in paper(name).experiments.items()}
-
-
-@pytest.mark.parametrize("name", EXPERIMENTS)
-def test_an_experiment_names_places_that_exist(name: str):
-    """Its module is found and its function read, without importing anything."""
-    experiment = EXPERIMENTS[name]
-    places = [experiment.load, experiment.together, experiment.measure, experiment.pilot]
-    for place in (each for each in places if each is not None):
-        assert isinstance(place, lazily), place
-        module, _, function = place.place.partition(":")
-        found = importlib.util.find_spec(module)
-        assert found is not None, module
-        assert found.origin is not None, module
-        names = {
-            node.name for node in ast.parse(Path(found.origin).read_text()).body if isinstance(node, ast.FunctionDef)
-        }
-        assert function in names, place.place
 
 
 def test_the_page_on_architecture_names_files_that_are_there() -> None:

@@ -19,23 +19,6 @@ pytestmark = pytest.mark.processes
 SMOKE = ("--profile", "smoke", "--device", "cpu", "--store", "s")
 
 
-def test_the_command_line_resumes_after_a_kill(tmp_path: Path, started, sgd):
-    """The first process is killed once it has left a checkpoint; the second continues from it."""
-    variables = {"SGD_SUITE_CHECKPOINT_SECONDS": "0", "TOY_UPDATES": "120"}
-    first = started("run", "toy/fig1", *SMOKE, **variables)
-    partial = tmp_path / "s" / "partial"
-    while not list(partial.glob("*/*/checkpoint")):
-        assert first.poll() is None, first.told
-        time.sleep(0.01)
-    first.kill()
-    assert first.wait() == -signal.SIGKILL
-    (checkpoint,) = partial.glob("*/*/checkpoint")
-    done = sgd("run", "toy/fig1", *SMOKE, **variables)
-    assert done.returncode == 0, done.stderr
-    assert "1 run stored, 0 already there" in done.stderr
-    assert not checkpoint.exists()
-
-
 def test_two_processes_on_one_store_lose_and_duplicate_nothing(tmp_path: Path, started):
     variables = {"TOY_SLEEP": "0.7", "TOY_LOG": str(tmp_path / "log")}
     both = [started("run", "toy/table1", *SMOKE, **variables) for _ in range(2)]

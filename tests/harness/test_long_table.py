@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pandas as pd
 
 from suite.runs.long_table import tidy
@@ -27,15 +25,3 @@ def test_every_number_of_a_run_is_a_row():
     assert rows["c", 1, "update"][0] == 1.0
     assert rows["c", 1, "rule"][1] == "y"
     assert len(rows) == 3 + 4
-
-
-def test_export_writes_the_table_beside_the_file(sgd, tmp_path: Path):
-    """In folders that it makes."""
-    assert sgd("run", "toy/table1", "--profile", "smoke", "--device", "cpu").returncode == 0
-    done = sgd("export", "--out", "some/where/runs.zip")
-    assert done.returncode == 0, done.stderr
-    assert "as one table to some/where/runs.parquet" in done.stdout
-    found = pd.read_parquet(tmp_path / "some/where/runs.parquet")
-    assert found["run"].nunique() == 3
-    assert set(found["table"]) == {"results", "draws"}
-    assert found.query("table == 'draws'").groupby("run", observed=True).size().tolist() == [5, 5, 5]

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -27,19 +23,3 @@ def test_a_registered_paper_whose_package_is_gone_is_named(monkeypatch, tmp_path
     monkeypatch.setattr(catalogue.metadata, "entry_points", entries("ant", value=place))
     with pytest.raises(ModuleNotFoundError, match=f"the paper at {place} is registered, but its package cannot be"):
         registered()
-
-
-def test_a_deleted_package_is_one_sentence_in_every_command(tmp_path: Path):
-    """As after ``rm -r mine``, where ``pip uninstall`` was forgotten."""
-    about = tmp_path / "mine-1.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1\n")
-    (about / "entry_points.txt").write_text("[sgd_suite.papers]\nmine = mine_experiment:PAPER\n")
-    there = os.pathsep.join([str(tmp_path), str(Path(catalogue.__file__).parents[2])])
-    command = [sys.executable, "-m", "suite", "list"]
-    done = subprocess.run(
-        command, env={**os.environ, "PYTHONPATH": there}, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2, done.stderr
-    assert done.stderr.startswith("sgd-suite: the paper at mine_experiment:PAPER is registered, but its package")
-    assert done.stderr.count("\n") == 1

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from rehearsal import Rehearsal
 
 from paper_figures.inverse_law.experiments import EXPERIMENTS, sweep_seconds
 from paper_figures.inverse_law.experiments.search import SearchRun
@@ -21,9 +22,9 @@ from suite.training import checkpoint
 from suite.training.gradients.cuda_graph import Captured
 from suite.training.gradients.looped import AutogradGradients, ForeachStep
 from suite.training.gradients.native import NativeStep
+from suite.training.numerics import choose
 
-EXECUTION = {"device": "cpu", "precision": "float64", "channels_last": True, "path": "looped", "threads": 1,
-             "deterministic": True}  # fmt: skip
+EXECUTION = choose(RunSpec("train", {"precision": "float64"}), "cpu", 1)
 
 
 def spec_of(**changes):
@@ -221,29 +222,12 @@ def test_searches_of_a_pack_resume_to_the_same_tests(tmp_path, monkeypatch):
         assert parts.curve("tests").equals(whole.curve("tests"))
 
 
-class Replayed:
-    """Stands for CUDA graphs: bodies run again on the tensors they hold."""
-
-    replays = 0
-
-    def record(self, body):
-        def replay():
-            self.replays += 1
-            body()
-
-        return replay
-
-    def side_by_side(self, branches):
-        for branch in branches:
-            branch()
-
-
 def test_a_captured_search_finds_what_a_looped_one_does(tmp_path, monkeypatch):
     """Its updates, in one call each, and its tests; the search goes back to states that it holds."""
     spec = spec_of(batch=64, limit=40, sample=60)
     (tmp_path / "looped").mkdir()
     expected = sweep(spec, context_in(tmp_path / "looped"))
-    recorder = Replayed()
+    recorder = Rehearsal()
     captured = lambda execution, problem: Captured(problem, recorder)
     monkeypatch.setattr("paper_figures.inverse_law.experiments.sweep.backend_of", captured)
     found = sweep(spec, context_in(tmp_path))

@@ -100,6 +100,14 @@ def problem():
     return Translation(corpus, {"embedding": 8, "hidden": 12}, weights_seed=1)
 
 
+def test_each_word_fetched_is_read_before_the_next_is_asked_for(problem):
+    (_, mask, previous), target = problem.fetch(torch.tensor([3, 0]))
+    assert mask.shape[0] == 2
+    assert torch.equal(previous[0, 1:], target[0, :-1])
+    assert previous[:, 0].tolist() == [BEGIN, BEGIN]
+    assert END in target[0]
+
+
 @pytest.mark.parametrize("beam", [1, 3])
 def test_sentences_are_translated_alike_alone_and_in_chunks(problem, beam):
     """Padding to a chunk's longest sentence changes no translation, and none changes places."""

@@ -17,8 +17,7 @@ from suite.training import numerics as execution
 from suite.training.gradients.looped import AutogradGradients
 from suite.training.loop import TrainingRun, train
 
-EXECUTION = {"device": "cpu", "precision": "float32", "channels_last": True, "path": "looped", "threads": 1,
-             "deterministic": True}  # fmt: skip
+EXECUTION = execution.choose(RunSpec("train"), "cpu", 1)
 
 
 def spec_of(bucket_bytes=0, **config):

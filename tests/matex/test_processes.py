@@ -8,10 +8,9 @@ import bodies
 import light_bodies
 import psutil
 import pytest
-import torch
 
 from suite.communication import launch
-from suite.communication.group import LOST, fitting_backend, join
+from suite.communication.group import LOST, join
 from suite.communication.launch import WorkersFailed, spawn
 
 pytestmark = pytest.mark.processes
@@ -67,24 +66,6 @@ def test_a_worker_that_nothing_can_interrupt_is_ended_by_its_heartbeat():
 def test_spawned_workers_meet_where_no_stranger_can_reach_them():
     """A rendezvous store of torch's listens on all addresses and takes keys from anybody; a file does not."""
     assert not {"0.0.0.0", "::"} & {address for worker in spawn(bodies.listening, 2) for address in worker}
-
-
-@pytest.mark.parametrize(
-    ("cards", "local", "world", "backend"),
-    [
-        (0, "2", "2", "gloo"),
-        (2, "2", "4", "nccl"),
-        (1, "2", "2", "gloo"),
-        (1, None, "2", "gloo"),
-        (1, None, None, "nccl"),
-    ],
-)
-def test_processes_that_share_a_card_do_not_take_nccl(monkeypatch, cards, local, world, backend):
-    for name, value in (("LOCAL_WORLD_SIZE", local), ("WORLD_SIZE", world)):
-        monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(name, value)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: cards > 0)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: cards)
-    assert fitting_backend() == backend
 
 
 def test_workers_have_the_environment_of_now(monkeypatch):

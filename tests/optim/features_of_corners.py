@@ -54,7 +54,8 @@ def skipped(job: Job) -> None:
 
 def empty_groups(job: Job) -> None:
     module = network()
-    opt = job.make(module, [{"params": list(module.parameters())}, {"params": [], "weight_decay": 0.1}])
+    body, head = list(module[:4].parameters()), list(module[4:].parameters())
+    opt = job.make(module, [{"params": body}, {"params": [], "weight_decay": 0.1}, {"params": head}])
     assert falls(job.fit(opt, module))
 
 

@@ -262,8 +262,6 @@ def meets_others(group: Group, what: str, report: str) -> None:
         "average": opt.average,
         "save": lambda: opt.save(f"{report} saved"),
         "take up": opt.take_up,
-        "stall": lambda: time.sleep(17),
-        "die": lambda: os._exit(1),
     }
     if what == "save":  # what saving imports keeps a process from signing while others count its silence
         opt.save(f"{report} saved")

@@ -14,7 +14,7 @@ from torch import nn, optim
 
 from reference_impls import crossbow
 from suite.communication.launch import spawn
-from suite.optim import EASGD, ISGD, SMA, DelayedSGD, Softsync
+from suite.optim import EASGD, SMA, DelayedSGD
 from suite.optim.sma import Averaging
 
 BASES: dict[str, tuple[Any, dict[str, Any]]] = {
@@ -133,12 +133,6 @@ def test_a_group_that_is_added_is_stepped_by_the_base_and_restart_forgets():
         (lambda m: SMA(m, base=optim.AdamW, lr=0.1, nesterov=True), TypeError, "nesterov"),
         (lambda m: SMA(m, lr=0.1, nesterov=True), TypeError, "no setting nesterov; it has lr, momentum"),
         (lambda m: DelayedSGD(m), TypeError, "DelayedSGD needs lr"),
-        (
-            lambda m: ISGD(m, base=optim.AdamW, lr=0.1, batches=2, zeta=0.1),
-            TypeError,
-            "no setting base; it has lr, batches",
-        ),
-        (lambda m: Softsync(m, base=optim.AdamW, lr=0.1), TypeError, "no setting base; it has lr, n"),
     ],
 )
 def test_bases_and_settings_that_cannot_be_are_refused(make, error: type, message: str):

@@ -25,6 +25,7 @@ def test_each_learner_keeps_its_own_and_their_sum_is_over_learners():
     buffers = Buffers(Membership(module, []), 3)
     buffers.load(1)
     module[1].running_mean.add_(10)
+    module[1].num_batches_tracked.add_(5)
     buffers.keep(1)
     buffers.load(0)
     assert module[1].running_mean.tolist() == [1.0, 2.0]
@@ -33,6 +34,9 @@ def test_each_learner_keeps_its_own_and_their_sum_is_over_learners():
     total = buffers.total()
     assert total.dtype == torch.float64
     assert total.tolist() == [13.0, 16.0, 3.0, 3.0]  # means, variances; not the count of batches
+    buffers.keep(2)
+    buffers.set_learners(4)
+    assert buffers.sets()[3]["1.num_batches_tracked"].item() == 0, "whoever joins counts as the first"
 
 
 def test_a_buffer_of_another_shape_than_was_kept_is_the_modules_for_every_learner():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib.util
 import inspect
 import weakref
 
@@ -10,6 +11,7 @@ import pytest
 import torch
 from torch import nn
 
+from suite import optim
 from suite.optim import EASGD, ISGD, SMA, DelayedSGD, DiLoCo, LocalSGD, PostLocalSGD, Softsync
 
 PLAIN = {"momentum": 0.0, "weight_decay": 0.0, "fused": None, "group": None}  # as torch.optim.SGD
@@ -47,3 +49,18 @@ def test_a_vector_that_a_loaded_state_replaced_is_let_go():
         opt.load_state_dict(opt.state_dict())
     gc.collect()
     assert [memory() is None for memory in replaced[:-1]] == [True] * 3
+
+
+def imported_anew() -> None:
+    spec = importlib.util.find_spec("suite.optim")
+    spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+def test_a_release_of_torch_that_was_not_tried_is_told(monkeypatch: pytest.MonkeyPatch):
+    """And none below it: a warning is an error here."""
+    major, minor = optim.TESTED
+    monkeypatch.setattr(torch, "__version__", f"{major}.{minor - 1}.9+cpu")
+    imported_anew()
+    monkeypatch.setattr(torch, "__version__", f"{major}.{minor}.0a0")
+    with pytest.warns(UserWarning, match=f"tested with torch below {major}.{minor}, and this is {major}.{minor}.0a0"):
+        imported_anew()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import torch
 from door import RATE, examples, network, rows
 from torch import Tensor, nn
 
-from suite.optim import EASGD, SMA, DelayedSGD, Softsync
+from suite.optim import EASGD, SMA, DelayedSGD, Softsync, steps
 
 MAKERS = {
     "SMA": SMA,
@@ -51,3 +52,19 @@ def test_a_loss_scaled_by_a_power_of_two_trains_to_the_same_bits(name: str, unsc
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_batch_that_overflows_is_as_if_it_had_not_come(name: str):
     assert torch.equal(trained(MAKERS[name], 1024.0, overflows=2), trained(MAKERS[name], None, overflows=2))
+
+
+def test_an_overflow_in_another_process_skips_the_step_here(monkeypatch: pytest.MonkeyPatch):
+    module = network()
+    opt = DelayedSGD(module, lr=RATE)
+    monkeypatch.setattr(opt, "group", SimpleNamespace(size=2, rank=0, heartbeat=opt.group.heartbeat))
+    begun = module[6].bias.detach().clone()
+    for elsewhere, moves in ((1.0, False), (0.0, True)):
+        monkeypatch.setattr(
+            steps, "Processes", lambda group, more=elsewhere: SimpleNamespace(sum=lambda rows: rows.sum(0) + more)
+        )
+        for parameter in module.parameters():
+            parameter.grad = torch.ones_like(parameter)
+        opt.found_inf = torch.zeros(())
+        opt.step()
+        assert torch.equal(module[6].bias, begun) is not moves

@@ -58,18 +58,6 @@ def test_one_process_without_delay_has_the_bits_of_torchs_fused_sgd():
     assert torch.equal(*ends)
 
 
-def test_a_module_of_one_parameter_is_stepped_as_by_torch():
-    ends = []
-    for make in (DelayedSGD, lambda module, lr: torch.optim.SGD(module.parameters(), lr=lr)):
-        module = torch.nn.Linear(3, 1, bias=False)
-        torch.nn.init.constant_(module.weight, 0.5)
-        opt = make(module, lr=0.25)
-        module(torch.tensor([[1.0, 2.0, 4.0]])).sum().backward()
-        opt.step()
-        ends.append(module.weight.tolist())
-    assert ends[0] == ends[1] == [[0.25, 0.0, -0.5]]
-
-
 def test_a_gradient_in_another_layout_is_gathered():
     """Channels-last gradients of row-major weights, and a parameter without one, give the bits of plain ones."""
     ends = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 import json
 from pathlib import Path
@@ -224,19 +223,3 @@ def test_several_processes_are_sent_to_the_parameter_server():
     group.agree = group.broadcast = lambda given: None  # of both it is all alike
     with pytest.raises(ValueError, match="one of them as the server: use `with parameter_server"):
         Softsync(network(), lr=0.1, group=group)
-
-
-def test_a_state_with_gradients_that_wait_is_read_without_types_of_ours():
-    """``torch.load`` takes plain types alone by default."""
-    module = torch.nn.Linear(2, 1)
-    opt = Softsync(module, learners=2, lr=0.1)
-    for _ in range(3):  # the third gradient waits for its update
-        opt.zero_grad()
-        module(torch.ones(1, 2)).sum().backward()
-        opt.step()
-    stored = io.BytesIO()
-    torch.save(opt.state_dict(), stored)
-    stored.seek(0)
-    other = Softsync(torch.nn.Linear(2, 1), learners=2, lr=0.1)
-    other.load_state_dict(torch.load(stored))
-    assert other._server == opt._server

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+import torch.distributed as dist
 from door import examples, network, rows, weights
 from torch import nn
 from torch.nn import functional as F
 
+from suite.communication.group import Group
 from suite.optim import SMA, sma
 
 SECONDS = {1: 1.0, 2: 1.5, 3: 2.2}  # of an update: 1, 1.33 and 1.36 batches a second
@@ -129,3 +132,15 @@ def test_no_more_learners_than_the_maximum(monkeypatch: pytest.MonkeyPatch):
     assert opt.learners == 2
     with pytest.raises(ValueError, match="learners = 'auto, at most 2'"):
         made(monkeypatch, network(), max_learners=3).load_state_dict(opt.state_dict())
+
+
+def test_processes_tune_by_the_batches_that_all_of_them_compute(monkeypatch: pytest.MonkeyPatch):
+    """One a second here, five in the others."""
+    seconds = iter(range(3))
+    monkeypatch.setattr(sma, "clock", lambda: next(seconds))
+    monkeypatch.setattr(sma, "Processes", lambda group: SimpleNamespace(sum=lambda rows: rows.sum(0) + 5))
+    tuner = sma.Tuner(8, Group(dist.HashStore(), 0, 2, 1.0, "gloo"))
+    for _ in range(3):
+        tuner.after_update(torch.device("cpu"))
+    _, _, readings, _ = tuner.state()
+    assert readings == [6.0, 6.0]

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import torch
 from door import RATE, examples, network, steps, weights
-from torch import nn
 
 from suite.optim import EASGD, ISGD, SMA, DelayedSGD, Softsync
 
@@ -26,25 +25,6 @@ MAKERS: dict[str, Callable[..., Any]] = {
 TOGETHER = [name for name in MAKERS if MAKERS[name](network(), lr=RATE).learners == 2]
 ALONE = [name for name in MAKERS if name not in TOGETHER]
 FUSED = pytest.mark.parametrize("fused", [True, False], ids=["fused solver", "figures' solver"])
-
-
-def replaced(module: nn.Module) -> None:
-    module[4].weight.data = module[4].weight.data.clone()
-
-
-@pytest.mark.parametrize(
-    ("move", "parameter"),
-    [(lambda module: module.double(), "0.weight"), (replaced, "4.weight")],
-    ids=["double", "data"],
-)
-def test_a_module_that_was_moved_is_refused(move: Callable[[nn.Module], Any], parameter: str):
-    """By ``vector_to_parameters`` every optimiser's is moved in ``matrix.py``."""
-    module = network()
-    opt = DelayedSGD(module, lr=RATE)
-    steps(opt, module, 0, 2)
-    move(module)
-    with pytest.raises(ValueError, match=rf"parameter {parameter} lies elsewhere .* make the optimiser after moving"):
-        steps(opt, module, 0, 1)
 
 
 @FUSED

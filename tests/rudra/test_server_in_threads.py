@@ -17,7 +17,7 @@ from torch import Tensor
 from reference_impls.contract import Turn
 from suite.communication.group import WorkerLost
 from suite.parameter_server import processes
-from suite.parameter_server.messages import FAIL, GO, PUSH, STOP, Connection, Layout
+from suite.parameter_server.messages import FAIL, GO, PUSH, Connection, Layout
 from suite.parameter_server.processes import Learner
 from suite.parameter_server.servers import Root
 
@@ -121,14 +121,6 @@ def serve(
     return root.served
 
 
-def test_a_server_answers_each_push_and_keeps_what_a_learner_leaves() -> None:
-    learner = Script(*push(0, 0, 1, 2, 0.5), *push(1, 1, 3, 4, 1.5), vector(7, 8, 9))
-    served = serve([learner], 1, 2, leaves=3)
-    assert learner.told == [[GO, 1, 1], [7.0, 3.0], [STOP, 2, 1], [6.0, 2.0]]
-    assert (served.losses, served.lost) == ([0.5, 1.5], {})
-    assert [left.tolist() for left in served.left] == [[7.0, 8.0, 9.0]]
-
-
 def test_a_learner_is_sent_no_weights_that_it_has() -> None:
     learner = Script(*push(0, 0, 1, 2, 0.5), *push(0, 1, 3, 4, 1.5))
     with pytest.raises(WorkerLost, match="after update 1 of 2: all 2 learners are gone"):
@@ -189,21 +181,6 @@ def test_an_error_of_an_update_ends_the_job_on_every_learner(learners: int) -> N
         for learner in waiting:
             with pytest.raises(WorkerLost, match="the server, process 0, is gone"):
                 learner.result()
-
-
-def test_a_learner_takes_up_newer_weights_and_leaves_a_vector_when_told_to_stop() -> None:
-    server = Script([GO, 0, 0], [GO, 5, 1], X0 - 5, [STOP, 6, 1], X0 - 6)
-    learner = Learner(server, 2, Layout(3), lambda: vector(1, 1, 1))
-    assert learner.exchange(learner.push(vector(1)), X0) is X0
-    assert learner.exchange(learner.push(vector(2)), X0).tolist() == [3.0, -1.0]
-    assert (learner.timestamp, learner.stopped) == (5, False)
-    assert learner.exchange(learner.push(vector(3)), X0).tolist() == [2.0, -2.0]
-    assert (learner.timestamp, learner.number, learner.stopped) == (6, 3, True)
-    assert server.told == [
-        *([PUSH, 1, 1], [0, 2, 0, 0, 0], [[1.0]]),
-        *([PUSH, 1, 1], [0, 2, 0, 1, 0], [[2.0]]),
-        *([PUSH, 1, 1], [5, 2, 5, 2, 5], [[3.0]], [1.0, 1.0, 1.0]),
-    ]
 
 
 def test_a_learner_whose_server_is_gone_says_after_which_gradient() -> None:

@@ -29,18 +29,11 @@ from suite.training.gradients.backend import compute_gradients
 from suite.training.gradients.looped import Functional, Vectorised
 from suite.training.gradients.native import Native
 from suite.training.loop import train as train_plainly
+from suite.training.numerics import choose
 from suite.training.optimizers import CaffeSGD
 from suite.training.problem import QuadraticProblem
 
-EXECUTION = {
-    "path": "looped",
-    "width": 1,
-    "threads": 1,
-    "precision": "float32",
-    "device": "cpu",
-    "channels_last": True,
-    "deterministic": True,
-}
+EXECUTION = choose(RunSpec("train"), "cpu", 1)
 
 
 def spec(n: int, learners: int, updates: int, **changes: Any) -> RunSpec:
@@ -149,27 +142,6 @@ def test_a_run_cut_short_ends_in_the_same_bits(
     assert again.curves["updates"].equals(whole.curves["updates"])
 
 
-def test_vectorised_waves_train_as_gradients_one_by_one_do(tmp_path: Path) -> None:
-    one = train(spec(6, 6, 30), Context(folder(tmp_path, "one"), EXECUTION))
-    waves = train(
-        spec(6, 6, 30, lookahead=4), Context(folder(tmp_path, "waves"), {**EXECUTION, "path": "vectorised"})
-    )
-    for name in ("mean_staleness", "virtual_seconds", "gradients"):
-        assert waves.results[name] == one.results[name]
-    assert waves.results["test_loss"] == pytest.approx(one.results["test_loss"], rel=1e-5)
-    assert list(waves.curves["updates"]["loss"]) == pytest.approx(list(one.curves["updates"]["loss"]), rel=1e-4)
-
-
-def test_one_run_gives_error_and_virtual_time(tmp_path: Path) -> None:
-    made = train(spec(6, 6, 60, evaluate={"every": 20}), Context(folder(tmp_path, "run"), EXECUTION))
-    rows = made.curves["evaluations"]
-    assert list(rows["update"]) == [0, 20, 40, 60]
-    assert (rows["virtual_seconds"].diff().dropna() > 0).all()
-    assert rows["epoch"].iloc[-1] == 60 * 4 / 400
-    assert made.results["gradients"] == 60
-    assert 3 < made.results["mean_staleness"] <= 5
-
-
 def test_an_update_of_several_gradients_gets_each_loss_and_a_sum_for_each_timestamp(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -192,11 +164,6 @@ def test_an_update_of_several_gradients_gets_each_loss_and_a_sum_for_each_timest
     rows = made.curves["evaluations"]
     assert rows["virtual_seconds"].tolist() == [0.0, timed[5][0], timed[11][0]]
     assert rows["epoch"].tolist() == [0.0, 6 * 12 / 400, 12 * 12 / 400]
-
-
-def test_one_gradient_is_counted_as_one(tmp_path: Path) -> None:
-    made = train(spec(1, 1, 1), Context(folder(tmp_path, "run"), EXECUTION))
-    assert (made.results["gradients"], made.results["mean_staleness"]) == (1, 0.0)
 
 
 def test_batch_norm_is_refused(tmp_path: Path) -> None:
