@@ -182,12 +182,14 @@ def corrected(counted: Board) -> str:
     """Which verdicts are corrected together, and which of them do not stand; "" for none."""
     if not counted.families:
         return ""
-    several, fallen, names = counted.families > 1, len(counted.fallen), ", ".join(counted.fallen)
-    told = "claims share runs with others and are" if several else "claim shares runs with others and is"
-    fell = f"{fallen} do{'es' * (fallen == 1)} not stand so: {names}" if names else "all stand so"
-    if not several:
-        fell = "it does not stand so" if names else "it stands so"
-    return f"{counted.families} {told} corrected together (Holm); {fell}"
+    if counted.families == 1:
+        stands = "does not stand" if counted.fallen else "stands"
+        return f"1 claim shares runs with others and is corrected together (Holm); it {stands} so"
+    fell = "all stand so"
+    if counted.fallen:
+        do = "does" if len(counted.fallen) == 1 else "do"
+        fell = f"{len(counted.fallen)} {do} not stand so: {', '.join(counted.fallen)}"
+    return f"{counted.families} claims share runs with others and are corrected together (Holm); {fell}"
 
 
 def stand_ins(counted: Board) -> str:
