@@ -6,6 +6,7 @@ nox -s tests -- --slow              arguments after -- go to pytest
 nox -s processes                    tests over processes: the command line, and what is killed, lost or left waiting
 nox -s faults                       sessions whose operations fail and whose power is cut; needs a C compiler
 nox -s torch_rows                   torch's own tests of optimisers and schedulers, on ours
+nox -s integrations                 tests with Lightning, Hugging Face's Trainer, JAX and the trackers installed
 nox -s evidence                     tests of measures, drawings and texts over all stored runs
 nox -s journeys                     every command over every artifact, and every command line of the pages
 nox -s cluster                      trials on a real Slurm of two nodes on this machine
@@ -106,6 +107,15 @@ def torch_rows(session: nox.Session) -> None:
     """What torch tests its own optimisers and schedulers for, on every optimiser of ``suite.optim``."""
     install(session, "test")
     session.run("pytest", "-n", "3", "-m", "torch_rows", "tests/optim", *session.posargs, env=ENVIRONMENT)
+
+
+@nox.session
+def integrations(session: nox.Session) -> None:
+    """The optimisers in trainers of others, what runs tell to trackers, and the plain loop beside JAX."""
+    install(session, "test", "jax", "track")
+    session.install("-c", "ci/constraints.txt", "pytorch-lightning", "transformers[torch]")
+    files = ["tests/optim/test_trainers.py", "tests/harness/test_trackers.py", "tests/benchmarks/test_jax_sides.py"]
+    session.run("pytest", "-n", "2", *files, *session.posargs, env=ENVIRONMENT)
 
 
 @nox.session
