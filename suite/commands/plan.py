@@ -80,11 +80,8 @@ def calibrated(planned: Iterable[Planned], calibration: Calibration | None) -> l
 def calibrate(planned: Iterable[Planned], store: Path, device: str, data: Path | None, seconds: float) -> Calibration:
     """Measure this machine for about ``seconds`` on the runs of a plan, and keep the result in the store.
 
-    Imports torch. Raises ValueError for a device that is not there and for a file in the store's place, StoreError
-    where none can be made.
+    Imports torch. Raises ValueError for a device that is not there, StoreError where no store can be made.
     """
-    if store.is_file():
-        raise ValueError(f"--store {store} is an exported file; a calibration is kept in a folder: name one")
     Store(store, create=True)
     from suite.runner import calibration
     from suite.training.numerics import pick_device

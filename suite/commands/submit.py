@@ -8,8 +8,10 @@ import re
 import sys
 import time
 import tomllib
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,7 +48,7 @@ def submit_artifacts(
     ended. Raises ValueError (EngineError, DataError, StoreError) before anything is submitted.
     """
     chosen, about = engine(to.on), read_options(to.options)
-    store, workers = options.store, options.workers
+    store = options.store
     planned = plan(selection, options.profile)
     stored = Store(store, create=not to.dry_run).ids() if not to.dry_run or store.is_dir() else set()
     lacking = without_data(planned, planned, stored, options.data, options.profile, leave_out=several(selection))
@@ -55,15 +57,8 @@ def submit_artifacts(
     if not left:
         print(f"nothing to do: all {len(planned)} runs are stored", file=sys.stderr)
         return 0
-    if NODE_LOCAL in about and command[0] != "run":
-        raise EngineError(
-            f"{NODE_LOCAL} exports runs by artifact, and {command[0]}'s are none; let nodes share a store"
-        )
-    base = [*this_program(), *command, "--profile", options.profile, "--device", options.device]
-    base += ["--workers", str(workers)]
-    base += ["--data", str(options.data.resolve())] if options.data else []
-    jobs = to.jobs or min(MOST_JOBS, math.ceil(len(left) / workers))
-    made = jobs_for(left, base, store.resolve(), jobs, workers, int(options.device == "cuda"), about)
+    jobs = to.jobs or min(MOST_JOBS, math.ceil(len(left) / options.workers))
+    made = jobs_for(left, command, options, jobs, about)
     if to.dry_run:
         print("\n".join(chosen.script(job) for job in made))
         return 0
@@ -71,9 +66,8 @@ def submit_artifacts(
     keep_wanted(held, planned, asked, options.profile)
     names: list[str] = []
     for job in made:
-        merges = job is made[-1] and NODE_LOCAL in about  # what all others have exported
         job.logs.mkdir(parents=True, exist_ok=True)
-        name = chosen.submit(replace(job, after=tuple(names) if merges else ()))
+        name = chosen.submit(replace(job, after=tuple(names) if NODE_LOCAL in about else ()))  # the last one merges
         record = {"engine": to.on, "job": name, "workers": job.workers, "submitted": time.time()}
         write_whole(held.root / "jobs" / f"{to.on}-{name}.json", json.dumps(record).encode())
         names.append(name)
@@ -90,67 +84,51 @@ def submit_artifacts(
 
 
 def jobs_for(
-    left: Sequence[Planned],
-    base: Sequence[str],
-    store: Path,
-    asked: int,
-    workers: int,
-    gpus: int,
-    options: Mapping[str, Any],
+    left: Sequence[Planned], command: Sequence[str], options: RunOptions, count: int, about: Mapping[str, Any]
 ) -> list[Job]:
-    """The jobs for what is left: an array for each step of memory, or node-local stores and a job that merges them.
+    """The jobs for what is left, of ``count`` workers; ``about`` are the engine's options and ours.
 
-    The array with the most memory may compute anything; the others take what fits. Jobs are shared out by the
-    estimated seconds of each group, at least one each.
+    With a common store an array for each step of memory: the array with the most may compute anything, the others
+    take what fits, and workers are shared out by the estimated seconds of each group, at least one each. With
+    node-local stores each worker computes its share of the plan and exports it, and a second job merges the exports.
     """
-    logs, own = store / "jobs", {name: value for name, value in options.items() if name not in (NODE_LOCAL, EXPORTS)}
-    if NODE_LOCAL in options:
-        return _node_local(left, base, store, asked, workers, gpus, options, own)
-    groups: dict[int, float] = {}
+    store, workers = options.store.resolve(), options.workers
+    program, profile = this_program(), ["--profile", options.profile]
+    worker = [*program, *command, *profile, "--device", options.device, "--workers", str(workers)]
+    worker += ["--data", str(options.data.resolve())] if options.data else []
+    own = {name: value for name, value in about.items() if name not in (NODE_LOCAL, EXPORTS)}
+    job = partial(
+        Job, "sgd-suite", logs=store / "jobs", cores=workers, gpus=int(options.device == "cuda"), options=own
+    )
+    if NODE_LOCAL in about:
+        verb, *selectors = command
+        if verb != "run":
+            raise EngineError(
+                f"{NODE_LOCAL} exports runs by artifact, and {verb}'s are none; let nodes share a store"
+            )
+        if EXPORTS not in about:
+            raise EngineError(f"{NODE_LOCAL} needs {EXPORTS} = a folder that every node and this machine can write")
+        local = re.sub(r"\$\{?(\w+)\}?", r"{env:\1}", str(about[NODE_LOCAL]))  # means something on the node alone
+        mine, exports = ["--store", f"{local}/sgd-suite-{INDEX}"], Path(about[EXPORTS]).resolve()
+        compute = [*worker, *mine, "--share", f"{INDEX}/{count}"]
+        export = [*program, "export", *selectors, *profile, *mine, "--out", str(exports / f"{INDEX}.zip")]
+        merges = [[*program, "merge", str(exports / f"{n}.zip"), "--store", str(store)] for n in range(count)]
+        memory = max(memory_step(item.memory) for item in left)
+        return [
+            job([compute, export], workers=count, memory=memory * workers),
+            Job("sgd-suite-merge", merges, store / "jobs", options=own),
+        ]
+    groups: dict[int, float] = defaultdict(float)
     for item in left:
-        groups[memory_step(item.memory)] = groups.get(memory_step(item.memory), 0.0) + item.seconds
+        groups[memory_step(item.memory)] += item.seconds
     total = sum(groups.values())
     return [
-        Job(
-            name="sgd-suite",
-            commands=[[*base, "--store", str(store), "--no-wait", "--memory", str(memory)]],
-            logs=logs,
-            workers=max(1, round(asked * seconds / total)),
-            cores=workers,
+        job(
+            [[*worker, "--store", str(store), "--no-wait", "--memory", str(memory)]],
+            workers=max(1, round(count * seconds / total)),
             memory=memory * workers,
-            gpus=gpus,
-            options=own,
         )
         for memory, seconds in sorted(groups.items(), reverse=True)
-    ]
-
-
-def _node_local(
-    left: Sequence[Planned],
-    base: Sequence[str],
-    store: Path,
-    asked: int,
-    workers: int,
-    gpus: int,
-    options: Mapping[str, Any],
-    own: Mapping[str, Any],
-) -> list[Job]:
-    """Workers that share nothing but a folder for their exports: each computes its share of the plan."""
-    if EXPORTS not in options:
-        raise EngineError(f"{NODE_LOCAL} needs {EXPORTS} = a folder that every node and this machine can write")
-    local = re.sub(r"\$\{?(\w+)\}?", r"{env:\1}", str(options[NODE_LOCAL]))  # means something on the node alone
-    mine, exports = f"{local}/sgd-suite-{INDEX}", Path(options[EXPORTS]).resolve()
-    out = str(exports / f"{INDEX}.zip")
-    selectors, profile = base[base.index("run") + 1 : base.index("--profile")], base[base.index("--profile") + 1]
-    program = base[: base.index("run")]
-    memory = max(memory_step(item.memory) for item in left)
-    compute = [*base, "--store", mine, "--share", f"{INDEX}/{asked}"]
-    export = [*program, "export", *selectors, "--profile", profile, "--store", mine, "--out", out]
-    merges = [[*program, "merge", str(exports / f"{n}.zip"), "--store", str(store)] for n in range(asked)]
-    logs = store / "jobs"
-    return [
-        Job("sgd-suite", [compute, export], logs, asked, workers, memory * workers, gpus, options=own),
-        Job("sgd-suite-merge", merges, logs, options=own),
     ]
 
 

@@ -15,7 +15,7 @@ import toy
 
 from suite.commands import status as status_module
 from suite.commands.plan import Planned
-from suite.commands.run import share_of
+from suite.commands.run import RunOptions, share_of
 from suite.commands.submit import jobs_for, memory_step
 from suite.engines import INDEX, EngineError, Job
 from suite.engines.slurm import Slurm
@@ -34,7 +34,7 @@ def planned(*needs: tuple[float, int]) -> list[Planned]:
 
 def test_what_needs_other_memory_is_another_array():
     left = planned((10.0, 300), (20.0, GIB), (30.0, GIB + 1), (60.0, 5 * GIB))
-    made = jobs_for(left, ["sgd", "run"], Path("/s"), 12, 2, 0, {"partition": "x"})
+    made = jobs_for(left, ["run"], RunOptions("smoke", Path("/s"), workers=2), 12, {"partition": "x"})
     assert [(job.memory // GIB, job.workers) for job in made] == [(16, 6), (4, 3), (2, 3)]
     assert made[0].commands[0][-2:] == ["--memory", str(8 * GIB)]
     assert {job.cores for job in made} == {2}
