@@ -14,7 +14,6 @@ from suite.commands import refresh
 from suite.papers.evidence import committed
 from suite.report import illustrations
 from suite.report.illustrations import Illustration, NoBrowser, noted, unmentioned, with_note
-from suite.report.readme import OWN
 from suite.runs.archive import Layered
 from suite.runs.environment import ROOT
 
@@ -85,12 +84,11 @@ def test_refresh_draws_what_is_stale_deletes_what_nobody_shows_and_leaves_what_i
     images = root / "docs" / "images"
     (root / "README.md").write_text("![a](docs/images/a.png) ![b](docs/images/b.png)")
     made = [Illustration(images / "a.png", "{}", png), Illustration(images / "b.png", "page 1", none)]
-    monkeypatch.setattr(refresh, "project", lambda home: root)
     monkeypatch.setattr(illustrations, "illustrations", lambda root, source: made)
-    stale, said = refresh.pictures(OWN, check=True)
+    stale, said = refresh.pictures(root, check=True)
     assert (stale, sorted(path.name for path in images.iterdir())) == (3, ["old.png"])
     assert [line.rpartition("/")[2].partition(":")[0] for line in said] == ["a.png", "b.png", "old.png"]
-    _, said = refresh.pictures(OWN, check=False)
+    _, said = refresh.pictures(root, check=False)
     assert [path.name for path in images.iterdir()] == ["a.png"]
     assert "left as it is: chromium is not installed" in said[1]
     assert unmentioned(root) == []

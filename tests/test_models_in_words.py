@@ -1,9 +1,7 @@
 """Every layer of every network, with its initialisers and multipliers, is what ``tests/networks.txt`` says.
 
 It shows a change of a network that nobody meant; counts and shapes are held against the papers in ``test_models.py``.
-A change that is meant is written into it by
-
-    PYTHONPATH=. python tests/test_models_in_words.py
+A change that is meant is written into it by ``sgd-suite refresh``, for which this file prints it as a script.
 """
 
 from __future__ import annotations
@@ -62,9 +60,9 @@ def ruled(rule: ParameterSpec) -> str:
 def test_a_network_s_layers(title: str) -> None:
     known = {part.partition("\n")[0]: part for part in FILE.read_text(encoding="utf-8").strip().split("\n\n")}
     written = [line.strip() for line in known.get(title, "").splitlines()[1:]]
-    assert written == list(words(title)), "PYTHONPATH=. python tests/test_models_in_words.py writes them down anew"
+    assert written == list(words(title)), "sgd-suite refresh writes them down anew"
 
 
 if __name__ == "__main__":
     parts = ["\n".join([title, *(f"    {line}" for line in words(title))]) for title in NETWORKS]
-    FILE.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    print("\n\n".join(parts))

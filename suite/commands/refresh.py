@@ -3,7 +3,8 @@
 In the project that holds a paper's package: the index that ``list`` reads, every claim's value with its interval
 and verdict as one table (``results.csv``), hours planned and spent by runs that counted them (``hours.csv``), and
 what stands between the markers of its README. In this project also the tables in ``docs``, what became of the
-claims of before, and every picture of the documentation.
+claims of before, what the optimisers support, counts and layers of the networks, and every picture of the
+documentation.
 
 A text is up to date when its numbers differ by one in the last digit at most, and a picture when it shows what
 would be drawn: another processor rounds otherwise. Values of claims are compared as ``suite.report.data`` says.
@@ -13,6 +14,9 @@ would be drawn: another processor rounds otherwise. Values of claims are compare
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,6 +35,10 @@ from suite.runs.archive import Layered
 from suite.runs.store import Run
 
 HOURS = "hours.csv"
+SCRIPTS = {  # generated file -> the tests' script that prints it
+    "docs/support-matrix.md": "tests/optim/matrix.py",
+    "tests/networks.txt": "tests/test_models_in_words.py",
+}
 BY = ["experiment", "network", "data", "width", "machine"]
 
 
@@ -41,30 +49,31 @@ def project(home: Path) -> Path | None:
     )
 
 
-def generated(home: Path) -> dict[Path, str]:
+def generated(home: Path, root: Path) -> dict[Path, str]:
     """What the generated files of a home's project must hold. Raises ReadmeError where markers are missing."""
-    root = project(home)
-    made = {home / catalogue.INDEX: catalogue.index_text(home)}
-    if root is None:
-        return made
-    if home.resolve() == readme.OWN:
-        made[table.PATH] = table.regenerate()
-    source = Layered(committed())
+    own, source = home.resolve() == readme.OWN, Layered(committed())
     judged = readme.judged_of(papers_of(home), source)
-    made[home / data.FILE] = data.written(data.rows(judged))
+    made = {home / catalogue.INDEX: catalogue.index_text(home), home / data.FILE: data.written(data.rows(judged))}
     if planned := hours(source.read(run_id) for run_id in sorted(source.ids())):
         made[home / HOURS] = planned
-    for name, blocks in (
-        readme.blocks(judged, source) if home.resolve() == readme.OWN else readme.blocks_elsewhere(judged)
-    ).items():
-        path = root / name
-        if not path.exists():
-            continue
-        text = path.read_text(encoding="utf-8")
-        for block, wanted in blocks.items():
-            text = readme.rewritten(text, block, wanted)
-        made[path] = text
+    if own:
+        made[table.PATH] = table.regenerate()
+        made |= {root / path: printed_by(root, script) for path, script in SCRIPTS.items()}
+    for name, blocks in (readme.blocks(judged, source) if own else readme.blocks_elsewhere(judged)).items():
+        if (path := root / name).exists():
+            text = path.read_text(encoding="utf-8")
+            for block, wanted in blocks.items():
+                text = readme.rewritten(text, block, wanted)
+            made[path] = text
     return made
+
+
+def printed_by(root: Path, script: str) -> str:
+    """What a script of the project prints, in a process of its own."""
+    around = {**os.environ, "PYTHONPATH": str(root)}
+    return subprocess.run(
+        [sys.executable, root / script], env=around, stdout=subprocess.PIPE, text=True, check=True
+    ).stdout
 
 
 def hours(runs: Iterable[Run]) -> str:
@@ -145,16 +154,13 @@ def unexplained(home: Path, before: list[data.Row], now: list[data.Row]) -> dict
     }
 
 
-def pictures(home: Path, *, check: bool) -> tuple[int, list[str]]:
+def pictures(root: Path, *, check: bool) -> tuple[int, list[str]]:
     """Draw the pictures of the documentation that are out of date, or only name them; how many, and what to say.
 
     A screenshot stays as it is where there is no browser.
     """
     from suite.report.illustrations import NoBrowser, illustrations, unmentioned
 
-    root = project(home)
-    if root is None or home.resolve() != readme.OWN:
-        return 0, []
     said, stale = [], 0
     for picture in illustrations(root, Layered(committed())):
         if not (why := picture.stale):
@@ -188,10 +194,10 @@ def refresh(papers: Sequence[str], *, check: bool = False) -> tuple[int, list[st
     for home in homes():
         if papers and not set(papers) & set(papers_of(home)):
             continue
-        if project(home) is None:
+        if (root := project(home)) is None:
             said.append(f"{home}: installed without its project; nothing to renew")
             continue
-        for path, made in generated(home).items():
+        for path, made in generated(home, root).items():
             text, owed = kept(path, made, home)
             said += owed
             moved += len(owed)
@@ -201,9 +207,10 @@ def refresh(papers: Sequence[str], *, check: bool = False) -> tuple[int, list[st
             if not check:
                 path.write_text(text, encoding="utf-8")
             said.append(f"{path}: {'out of date' if check else 'renewed'}")
-        old, told = pictures(home, check=check)
-        stale += old
-        said += told
+        if home.resolve() == readme.OWN:
+            old, told = pictures(root, check=check)
+            stale += old
+            said += told
     return (1 if moved or (check and stale) else 0), said or ["all generated files are up to date"]
 
 

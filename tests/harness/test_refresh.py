@@ -15,7 +15,7 @@ def home(tmp_path, monkeypatch):
     monkeypatch.setattr(refresh, "homes", lambda: [tmp_path])
     monkeypatch.setattr(refresh, "project", lambda home: home)
     wanted = {tmp_path / "well.csv": "a\n", tmp_path / "old.csv": "c\n", tmp_path / "new.csv": "d\n"}
-    monkeypatch.setattr(refresh, "generated", lambda home: wanted)
+    monkeypatch.setattr(refresh, "generated", lambda home, root: wanted)
     return tmp_path
 
 
@@ -40,5 +40,5 @@ def test_one_in_the_last_digit_makes_nothing_out_of_date(tmp_path, monkeypatch):
     monkeypatch.setattr(refresh, "homes", lambda: [tmp_path])
     monkeypatch.setattr(refresh, "project", lambda home: home)
     for written, code in (("a,-0.242012\n", 0), ("a,-0.242019\n", 1)):
-        monkeypatch.setattr(refresh, "generated", lambda home, text=written: {home / "made.csv": text})
+        monkeypatch.setattr(refresh, "generated", lambda home, root, text=written: {home / "made.csv": text})
         assert refresh.refresh((), check=True)[0] == code

@@ -1,7 +1,6 @@
 """What each optimiser can do, alone and over processes: the table of features, refusals with their reasons.
 
-``python tests/optim/matrix.py`` prints the support matrix; ``test_matrix.py`` tries every cell and compares the
-committed page with it.
+``test_matrix.py`` tries every cell. As a script this prints the support matrix, which ``sgd-suite refresh`` writes.
 """
 
 from __future__ import annotations

@@ -43,4 +43,4 @@ def test_two_processes():
 
 
 def test_the_committed_page_is_the_present_one():
-    assert PAGE.read_text() == page(), "python tests/optim/matrix.py > docs/support-matrix.md makes it anew"
+    assert PAGE.read_text() == page(), "sgd-suite refresh makes it anew"
