@@ -20,7 +20,7 @@ def about(row: Configuration) -> dict[str, Any]:
     return {"row": label(row), **dict(zip(("n", "mu", "learners"), row, strict=True))}
 
 
-def cifar_rows(frame: Frame, rows: Iterable[Configuration]) -> pd.DataFrame:
+def cifar_rows(rows: Iterable[Configuration], frame: Frame) -> pd.DataFrame:
     """Errors in % and seconds of configurations, a row per value.
 
     Columns: row (the paper's label), n, mu, learners, quantity ("test error" or "time"), source ("printed", WHOLE,
@@ -89,7 +89,7 @@ def dots(axes: Axes, table: pd.DataFrame, names: list[str]) -> None:
 # ---------------------------------------------------------------- error against time, Figs. 6 and 7
 
 
-def tradeoff(frame: Frame, protocol: str) -> pd.DataFrame:
+def tradeoff(protocol: str, frame: Frame) -> pd.DataFrame:
     """A protocol's grid and the baseline: printed time and error, predicted time, and errors of stored runs.
 
     Columns: row, n, mu, learners, source ("printed", HELD_OUT, FITTED, WHOLE, SHORT), seconds, error in %, seed,
@@ -109,12 +109,12 @@ def tradeoff(frame: Frame, protocol: str) -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
-def draw_tradeoff(frame: Frame, protocol: str, figure: Figure) -> None:
+def draw_tradeoff(protocol: str, frame: Frame, figure: Figure) -> None:
     """The paper's panel from what it prints and what we trained, and beside it the times that the model predicts.
 
     Raises Missing where the profile trains, but none of its runs is stored.
     """
-    table = tradeoff(frame, protocol)
+    table = tradeoff(protocol, frame)
     planned = frame.groups.keys() & {label(row) for row in grid(protocol)}
     ours = table[table["source"].isin([WHOLE, SHORT])]
     if planned and ours.empty:

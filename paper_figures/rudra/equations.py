@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from paper_figures.rudra import errors
-from paper_figures.rudra.plans import BASELINE, identities, training_groups
-from suite.papers.artifact import Artifact, Groups
+from paper_figures.rudra.plans import BASELINE, IDENTITIES, training_groups
+from suite.papers.artifact import Artifact
 
-
-def runs_eq7(profile: str) -> Groups:
-    return {"identities": (identities(),), **training_groups(profile, [BASELINE, (0, 4, 30)])}
-
-
-EQ7 = Artifact("rudra/eq7", "Hardsync depends on mu lambda alone", runs_eq7, beside=errors.own_seeds)
+EQ7 = Artifact(
+    "rudra/eq7",
+    "Hardsync depends on mu lambda alone",
+    lambda profile: {"identities": (IDENTITIES,), **training_groups(profile, [BASELINE, (0, 4, 30)])},
+    beside=errors.own_seeds,
+)
 ARTIFACTS = (EQ7,)
 EQ7.quantities["same-error"] = errors.steps(BASELINE, (0, 4, 30))

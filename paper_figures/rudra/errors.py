@@ -20,8 +20,7 @@ from typing import Any
 
 from paper_figures.rudra.plans import BASELINE, TABLE2, label, printed_error
 from paper_figures.rudra.settings import EPOCHS, Configuration, at_profile
-from suite.claims.intervals import Interval
-from suite.lazy import scipy
+from suite.claims.intervals import LEVEL, Interval, quantile
 from suite.papers.artifact import FIRST, Frame, Groups, Missing, Quantity
 
 NAMED: tuple[Configuration, ...] = (BASELINE, (30, 4, 30), (10, 128, 10))
@@ -83,7 +82,7 @@ def contrast(
     deviation, freedom = spread([samples[name] for name in weights if name not in own], list(own.values()))
     value = math.fsum(weight * fmean(samples[name]) for name, weight in weights.items())
     share = math.sqrt(math.fsum(weight**2 / len(samples[name]) for name, weight in weights.items()))
-    half = float(scipy.special.stdtrit(freedom, 0.975)) * deviation * share
+    half = quantile(freedom, LEVEL) * deviation * share
     return Interval(value, value - half, value + half, min(len(samples[name]) for name in weights))
 
 

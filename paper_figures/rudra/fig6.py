@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import log
 
 from paper_figures.rudra import errors, times
 from paper_figures.rudra.drawing import draw_tradeoff, tradeoff
-from paper_figures.rudra.plans import throughput, training_groups
+from paper_figures.rudra.plans import THROUGHPUT, training_groups
 from paper_figures.rudra.settings import LEARNERS, grid
 from suite.claims.intervals import Interval, log_interval, mean_interval
-from suite.lazy import Figure, pd
 from suite.papers.artifact import Artifact, Frame, Groups
 
 
 def runs(profile: str) -> Groups:
-    return {**times.cifar(), **training_groups(profile, grid("hardsync")), "throughput": (throughput(),)}
+    return {**times.cifar(), **training_groups(profile, grid("hardsync")), "throughput": (THROUGHPUT,)}
 
 
 PANEL = Artifact(
@@ -45,12 +45,5 @@ def faster(frame: Frame) -> Interval:
     return mean_interval([log(ratio) for ratio in frame.one("throughput")["product_ratios"]])
 
 
-@PANEL.table
-def table(frame: Frame) -> pd.DataFrame:
-    """The 36 configurations, as ``tradeoff`` has them."""
-    return tradeoff(frame, "hardsync")
-
-
-@PANEL.drawing
-def draw(frame: Frame, figure: Figure) -> None:
-    draw_tradeoff(frame, "hardsync", figure)
+PANEL.table(partial(tradeoff, "hardsync"))
+PANEL.drawing(partial(draw_tradeoff, "hardsync"))

@@ -6,9 +6,8 @@ from functools import partial
 
 from paper_figures.rudra import errors, times
 from paper_figures.rudra.drawing import draw_tradeoff, tradeoff
-from paper_figures.rudra.plans import clock, identities, messages, training_groups
+from paper_figures.rudra.plans import IDENTITIES, clock, messages, training_groups
 from paper_figures.rudra.settings import LEARNERS, MANY, grid
-from suite.lazy import Figure, pd
 from suite.papers.artifact import Artifact, Frame, Groups
 
 SHOWN = "Left: test error against training time, printed and ours; right: predicted time against learners."
@@ -20,7 +19,7 @@ def runs_a(profile: str) -> Groups:
         **training_groups(profile, [*grid("lambda-softsync"), (0, 128, 30)]),
         "mu 4": tuple(messages(k, 4, k, 30_000) for k in MANY),
         "alike": tuple(clock(k, k, gradients=30_000) for k in MANY),
-        "identities": (identities(),),
+        "identities": (IDENTITIES,),
     }
 
 
@@ -61,14 +60,6 @@ def mean_staleness(frame: Frame) -> list[float]:
     return [float(run["mean"]) for run in frame.results("zero jitter")]
 
 
-def table(protocol: str, frame: Frame) -> pd.DataFrame:
-    return tradeoff(frame, protocol)
-
-
-def draw(protocol: str, frame: Frame, figure: Figure) -> None:
-    draw_tradeoff(frame, protocol, figure)
-
-
 for panel, protocol in ((FIG7A, "lambda-softsync"), (FIG7B, "1-softsync")):
-    panel.table(partial(table, protocol))
-    panel.drawing(partial(draw, protocol))
+    panel.table(partial(tradeoff, protocol))
+    panel.drawing(partial(draw_tradeoff, protocol))

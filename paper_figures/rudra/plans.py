@@ -182,13 +182,9 @@ def imagenet_left_out() -> RunSpec:
     return RunSpec("rudra/leave-one-out", {"model": "imagenet", "starts": [IMAGENET_START, *slower, *wider], **same})
 
 
-def identities() -> RunSpec:
-    return RunSpec("rudra/identities", {"learners": 8, "batch": 4, "updates": 40, "momentum": 0.9})
-
-
-def throughput() -> RunSpec:
-    """Matrix products and the CIFAR-10 network at mu = 4 and 128, alternating."""
-    return RunSpec("rudra/throughput", {"batches": [4, 128], "repetitions": 9, "examples": 128, "width": 1024})
+IDENTITIES = RunSpec("rudra/identities", {"learners": 8, "batch": 4, "updates": 40, "momentum": 0.9})
+# Matrix products and the CIFAR-10 network at mu = 4 and 128, alternating.
+THROUGHPUT = RunSpec("rudra/throughput", {"batches": [4, 128], "repetitions": 9, "examples": 128, "width": 1024})
 
 
 # Groups of runs that several artifacts share, by the names their quantities know them by.
@@ -226,7 +222,7 @@ def protocol_groups() -> Groups:
         "n": tuple(clock(n) for n in SPLITS),
         "one learner": (clock(1, learners=1, gradients=2_000),),
         "stalled": (clock(30, slow=SLOW),),
-        "identities": (identities(),),
+        "identities": (IDENTITIES,),
     }
 
 
@@ -235,7 +231,7 @@ def tree_groups() -> Groups:
     return {
         "adv": (imagenet_messages("adv", 1, 4, 54),),
         "adv*": (imagenet_messages("adv*", 1, 4, 54),),
-        "identities": (identities(),),
+        "identities": (IDENTITIES,),
         "times": (imagenet_times(),),
     }
 

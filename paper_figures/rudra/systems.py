@@ -6,10 +6,12 @@ tree of servers averages gradients on their way; in Rudra-adv* weights come down
 
 from __future__ import annotations
 
+from functools import partial
+
 from paper_figures.rudra.plans import messages, tree_groups
 from paper_figures.rudra.settings import INTERCONNECT, cifar_server
-from suite.claims.intervals import Interval
-from suite.lazy import Axes, Figure
+from suite.claims.intervals import Interval, over_ends
+from suite.lazy import Figure
 from suite.papers.artifact import Artifact, Frame
 
 FIG1 = Artifact(
@@ -50,8 +52,7 @@ def incast(frame: Frame) -> Interval:
     contention and whatever else the cost model lacks included, is taken for the other end.
     """
     effective = float(frame.one("times")["incast_seconds"])
-    low, high = sorted((PUSHES * IDLE, effective))
-    return Interval(effective, low, high, 1)
+    return over_ends(effective, (PUSHES * IDLE, effective))
 
 
 @FIG3.quantity("staleness-higher", ["adv", "adv*"])
@@ -66,24 +67,14 @@ def staler(frame: Frame) -> float:
 @FIG1.drawing
 def draw_base(frame: Frame, figure: Figure) -> None:
     """The simulated system, and in dashed frames the servers of the paper's figure that are not simulated."""
-    draw_system("base", 6, figure)
+    draw_system("base", 6, frame, figure)
     (axes,) = figure.axes
     box = {"boxstyle": "round", "facecolor": "none", "linestyle": "--"}
     for height, name in ((1.0, "statistics server"), (0.86, "data server")):
         axes.text(0.85, height, f"{name} (not simulated)", ha="center", va="center", fontsize=8, bbox=box)
 
 
-@FIG2.drawing
-def draw_adv(frame: Frame, figure: Figure) -> None:
-    draw_system("adv", 12, figure)
-
-
-@FIG3.drawing
-def draw_adv_star(frame: Frame, figure: Figure) -> None:
-    draw_system("adv*", 12, figure)
-
-
-def draw_system(architecture: str, learners: int, figure: Figure) -> None:
+def draw_system(architecture: str, learners: int, frame: Frame, figure: Figure) -> None:
     """Nodes and edges as the simulated object names them, in layers by distance from the weights."""
     from suite.parameter_server.placement import simulation
 
@@ -104,7 +95,14 @@ def draw_system(architecture: str, learners: int, figure: Figure) -> None:
         text = name.removeprefix("learner ")
         box = {"boxstyle": "round", "facecolor": "white" if name.startswith("learner") else "0.85"}
         axes.text(x, y, text, ha="center", va="center", fontsize=8, color="#111111", bbox=box)  # dark on any paper
-    legend(axes, lowest=-0.3 if architecture == "adv*" else 0)
+    axes.plot([], [], color="C3", linestyle="-", label="gradients")
+    axes.plot([], [], color="C0", linestyle="-", label="weights")
+    axes.legend(loc="upper left", fontsize=8)
+    axes.set(xlim=(0, 1), ylim=(-0.3 if architecture == "adv*" else 0, 1.1))
+
+
+FIG2.drawing(partial(draw_system, "adv", 12))
+FIG3.drawing(partial(draw_system, "adv*", 12))
 
 
 def layers(edges: list[tuple[str, str, str]]) -> dict[str, tuple[float, float]]:
@@ -124,10 +122,3 @@ def layers(edges: list[tuple[str, str, str]]) -> dict[str, tuple[float, float]]:
         for level, layer in found.items()
         for at, name in enumerate(layer)
     }
-
-
-def legend(axes: Axes, lowest: float) -> None:
-    axes.plot([], [], color="C3", linestyle="-", label="gradients")
-    axes.plot([], [], color="C0", linestyle="-", label="weights")
-    axes.legend(loc="upper left", fontsize=8)
-    axes.set(xlim=(0, 1), ylim=(lowest, 1.1))

@@ -190,7 +190,7 @@ PANEL.quantities["stalest-against-hardsync"] = errors.steps((0, 4, 30), (30, 4, 
 @PANEL.table
 def table(frame: Frame) -> pd.DataFrame:
     """The 23 rows, as ``cifar_rows`` has them."""
-    return cifar_rows(frame, plans.TABLE2)
+    return cifar_rows(plans.TABLE2, frame)
 
 
 @PANEL.drawing

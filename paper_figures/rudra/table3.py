@@ -45,7 +45,7 @@ for at, row in enumerate(plans.TABLE3, 1):
 @PANEL.table
 def table(frame: Frame) -> pd.DataFrame:
     """The five rows and the baseline, as ``cifar_rows`` has them."""
-    return cifar_rows(frame, [*plans.TABLE3, plans.BASELINE])
+    return cifar_rows([*plans.TABLE3, plans.BASELINE], frame)
 
 
 @PANEL.drawing

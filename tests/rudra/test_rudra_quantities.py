@@ -14,7 +14,7 @@ from known_worlds import PANELS, PRODUCTS, ROWS, halved, imagenet, quantity, tra
 from scipy import stats
 
 from paper_figures.rudra import errors, settings, table2
-from paper_figures.rudra.plans import BASELINE, TABLE2, TABLE3, identities, label, printed_error
+from paper_figures.rudra.plans import BASELINE, IDENTITIES, TABLE2, TABLE3, label, printed_error
 from paper_figures.rudra.settings import LEARNERS, Configuration
 from suite.claims.intervals import Interval
 from suite.claims.judge import Claim, judge
@@ -279,7 +279,7 @@ def test_rates_schedules_and_data_are_the_papers() -> None:
 
 def test_the_identities_of_the_update_rules_hold(tmp_path: Path) -> None:
     """Eqs. 1, 3, 4 and 7, one learner, async and trees: each a difference of two computations that must agree."""
-    found = dict(experiment("rudra/identities").load()(identities(), Context(tmp_path, {})).results)
+    found = dict(experiment("rudra/identities").load()(IDENTITIES, Context(tmp_path, {})).results)
     assert found.pop("tree_levels") == 3
     assert found["one_learner_softsync"] == found["async"] == 0
     assert {name: difference for name, difference in found.items() if difference > 1e-12} == {}

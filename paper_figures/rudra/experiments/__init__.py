@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reference_impls.rudra_protocol import gradients_per_update
 from suite.experiment import Experiment, lazily
-from suite.runner import cost as training_cost
+from suite.runner import cost
 from suite.spec import RunSpec, trainings
 
 SERVED = 10e-6  # seconds of a gradient in the simulated server
@@ -16,18 +16,15 @@ def _training_seconds(spec: RunSpec) -> float:
     Gradients on the same weights are one batch: all of an update under hardsync, and as many as arrive between two
     updates under n-softsync, where they read different weights once n exceeds one.
     """
-    return sum(map(_stage_seconds, trainings(spec)))
-
-
-def _stage_seconds(spec: RunSpec) -> float:
-    s = spec.settings
-    network, n, updates = s["model"]["name"], s["algorithm"]["n"], s["updates"]
-    gradients = gradients_per_update(s["workers"], n)
-    joined = gradients if n <= 1 else 1
-    work = training_cost.gradient_seconds(network, updates * gradients * s["batch"], updates * gradients / joined)
-    evaluations = updates / s["evaluate"]["every"] + 1
-    tests = training_cost.test_seconds(network, evaluations * 10_000)
-    return work + tests + updates * (training_cost.OVERHEAD + gradients * SERVED)
+    total = 0.0
+    for s in (stage.settings for stage in trainings(spec)):
+        network, n, updates = s["model"]["name"], s["algorithm"]["n"], s["updates"]
+        gradients = gradients_per_update(s["workers"], n)
+        joined = gradients if n <= 1 else 1
+        total += cost.gradient_seconds(network, updates * gradients * s["batch"], updates * gradients / joined)
+        total += cost.test_seconds(network, (updates / s["evaluate"]["every"] + 1) * 10_000)
+        total += updates * (cost.OVERHEAD + gradients * SERVED)
+    return total
 
 
 def _protocol_seconds(spec: RunSpec) -> float:
@@ -52,11 +49,11 @@ EXPERIMENTS = {
     "rudra/train": Experiment(
         lazily("suite.parameter_server.training:train"),
         _training_seconds,
-        training_cost.data,
-        training_cost.memory,
-        measure=training_cost.TRAIN.measure,
-        pilot=training_cost.TRAIN.pilot,
-        check=training_cost.TRAIN.check,
+        cost.data,
+        cost.memory,
+        measure=cost.TRAIN.measure,
+        pilot=cost.TRAIN.pilot,
+        check=cost.TRAIN.check,
     ),
     "rudra/protocol": Experiment(body("times:run"), _protocol_seconds, clock="virtual", arithmetic=True),
     "rudra/cifar-times": Experiment(body("times:cifar_times"), lambda spec: 4.0, clock="virtual"),

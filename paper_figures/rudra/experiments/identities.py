@@ -107,7 +107,7 @@ def whole_runs(
         "one_learner_hardsync": apart(hardsync, plain(made, alone, momentum)),
         "one_learner_softsync": apart(softsync, hardsync),
         "async": apart(follow(made, soft, learners, learners, size, momentum), as_async),
-        "full_batch": apart(plain(made, [everything], 0.0), full_batch_step(made)),
+        "full_batch": apart(plain(made, [everything], 0.0), RATE * made.curvature * made.rows.mean(0)),
     }
 
 
@@ -154,11 +154,6 @@ def asynchronous(turns: Sequence[Turn], made: QuadraticProblem, learners: int, s
         held[worker] = x
         pushed[worker] += 1
     return x
-
-
-def full_batch_step(made: QuadraticProblem) -> Tensor:
-    """One step of gradient descent on the whole set, from its closed form: -rate h (0 - mean b)."""
-    return RATE * made.curvature * made.rows.mean(0)
 
 
 def depth(node: object) -> int:

@@ -49,13 +49,6 @@ def part(group: Group, settings: Mapping[str, Any], system: str, run_seed: int) 
     return None
 
 
-def host_of(layout: Layout, learners: int, per_leaf: int) -> list[int]:
-    """The host of each process: 0 for the root, and one for each leaf with its learners."""
-    leaves = -(-learners // per_leaf)
-    inner = [1 + leaf for leaf in range(len(layout.servers) - 1)]
-    return [0, *inner, *(1 + learner * leaves // learners for learner in range(learners))]
-
-
 @in_lab
 def systems(spec: RunSpec, context: Context) -> Outcome:
     """Overlap in % and mean staleness of each system, and the table ``learners`` of their seconds."""
@@ -64,8 +57,9 @@ def systems(spec: RunSpec, context: Context) -> Outcome:
     results: dict[str, float] = {}
     rows: list[dict[str, Any]] = []
     for place, system in enumerate(settings["systems"]):
-        layout = Layout(learners, system, per_leaf=per_leaf)
-        hosts = host_of(layout, learners, per_leaf)
+        # The root has a host of its own, each leaf one with its learners.
+        servers, leaves = Layout(learners, system, per_leaf=per_leaf).servers, -(-learners // per_leaf)
+        hosts = [*range(len(servers)), *(1 + learner * leaves // learners for learner in range(learners))]
         with link.lab(1 + max(hosts), 8 / link.PAYLOAD * settings["bytes_per_second"]) as made:
             lab = link.Lab(tuple(made.networks[host] for host in hosts))
             told = spawn(part, len(hosts), settings, system, spec.seed, timeout=settings["patience"], lab=lab)

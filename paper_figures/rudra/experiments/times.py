@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice, pairwise
+from statistics import median_low
 from typing import Any
 
 from paper_figures.rudra.plans import ImageNetRow
@@ -125,7 +126,7 @@ def cifar_times(spec: RunSpec, context: Context) -> Outcome:
     return Outcome(
         "finished",
         {**dict(zip(names, constants, strict=True)), "predicted": predicted, "rows": s["predict"]},
-        {"times": _table(s["predict"], predicted)},
+        {"times": pd.DataFrame(s["predict"], columns=["n", "mu", "learners"]).assign(seconds=predicted)},
     )
 
 
@@ -174,12 +175,6 @@ def leave_one_out(spec: RunSpec, context: Context) -> Outcome:
         predicted.append([predict(fit(predict, others, start), tuple(row)) for start in s["starts"]])
         context.report((at + 1) / len(rows))
     return Outcome("finished", {"rows": [row[:-1] for row in rows], "predicted": predicted})
-
-
-def _table(rows: list[list[int]], predicted: list[float]) -> Any:
-    frame = pd.DataFrame(rows, columns=["n", "mu", "learners"])
-    frame["seconds"] = predicted
-    return frame
 
 
 class Checked:
@@ -237,7 +232,7 @@ def run(spec: RunSpec, context: Context) -> Outcome:
         "largest": max(counts),
         "above_2n": early.above(2 * max(n, 1)) + steady.above(2 * max(n, 1)),
         "gradients": total,
-        "median": _median(steady.counts),
+        "median": median_low(steady.counts.elements()),
         "near_n": sum(c for sigma, c in steady.counts.items() if abs(sigma - n) <= max(1, n // 6)) / steady.total,
         "gradients_per_update": sorted(early.sizes + steady.sizes),
         "gradients_by_learner": [(early.gradients + steady.gradients)[w] for w in range(learners)],
@@ -285,15 +280,6 @@ def _schedule(s: Mapping[str, Any], seed: int) -> tuple[Iterator[Timed], Any]:
         }
 
     return iter(base), ledger
-
-
-def _median(counts: Counter[int]) -> int:
-    half, seen = sum(counts.values()) / 2, 0
-    for sigma in sorted(counts):
-        seen += counts[sigma]
-        if seen >= half:
-            return sigma
-    raise AssertionError("no gradients")
 
 
 def _curves(early: Staleness, steady: Staleness, counts: Counter[int]) -> dict[str, Any]:
