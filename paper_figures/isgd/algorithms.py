@@ -15,13 +15,7 @@ from paper_figures.isgd import settings
 from paper_figures.isgd.pairs import settings_of
 from suite.claims.intervals import Interval
 from suite.lazy import Axes, Figure, np, pd
-from suite.papers.artifact import Artifact, Frame, Groups, Missing
-
-
-def alg2_runs(profile: str) -> Groups:
-    """Runs at three margins, such with ``stop`` out of the way, and small steps from several undertrained batches."""
-    return {**settings.traces(), **settings.endless(), **settings.subproblem()}
-
+from suite.papers.artifact import Artifact, Frame, Missing
 
 ALG1 = Artifact(
     "isgd/alg1",
@@ -34,7 +28,7 @@ ALG1 = Artifact(
 ALG2 = Artifact(
     "isgd/alg2",
     "Conservative subproblem: bounded number of steps on an undertrained batch",
-    alg2_runs,
+    lambda profile: {**settings.traces(), **settings.endless(), **settings.subproblem()},
     alt="Batch losses of a small network with a tight limit; losses above it are followed by one to five steps that "
     "bring the loss of that batch down.",
     size=(7.2, 5.6),

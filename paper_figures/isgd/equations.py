@@ -101,9 +101,7 @@ def draw_variance(frame: Frame, figure: Figure) -> None:
     axes.plot(table["batch"], table["variance"], "o", label="measured")
     axes.plot(table["batch"], first["variance"] * first["batch"] / table["batch"], "--", label="slope -1")
     axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.set_xlabel("batch size (images)")
-    axes.set_ylabel("variance of the batch gradient")
+    axes.set(yscale="log", xlabel="batch size (images)", ylabel="variance of the batch gradient")
     axes.legend()
 
 
@@ -159,8 +157,7 @@ def draw_times(frame: Frame, figure: Figure) -> None:
             axes.plot(middle.index, 1e3 * middle["seconds"], "o", color=color, markersize=3, label=label)
             axes.plot(middle.index, 1e3 * (slope * middle.index + constant), color=color, linewidth=0.9)
             axes.plot(middle.index, 1e3 * middle["communicated"], ":", color=color, linewidth=0.9)
-        axes.set_title(NAMES[kind])
-        axes.set_xlabel("batch size (images)")
+        axes.set(title=NAMES[kind], xlabel="batch size (images)")
         axes.legend(title="line: Eq. 19; dotted: sum alone")
     every[0].set_ylabel("time of one update (ms), measured here")
 
@@ -191,7 +188,5 @@ def draw_bound(frame: Frame, figure: Figure) -> None:
         scaled = rows["relative"].max() * rows["bound"]
         axes.plot(rows["updates"], scaled, "--", linewidth=0.8, color=f"C{position}")
     axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.set_xlabel("updates T")
-    axes.set_ylabel("excess loss (dashed: bound of Eq. 21, scaled)")
+    axes.set(yscale="log", xlabel="updates T", ylabel="excess loss (dashed: bound of Eq. 21, scaled)")
     axes.legend(fontsize="small")

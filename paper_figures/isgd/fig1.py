@@ -8,14 +8,15 @@ paper concludes that batches should be trained inconsistently: longer where the 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from paper_figures.isgd.pairs import settings_of
 from paper_figures.isgd.settings import CIFAR, DIGITS, train
 from suite.claims.intervals import Interval
-from suite.lazy import Axes, Figure, np, pd, sns
-from suite.papers.artifact import Artifact, Frame, Groups, Missing
+from suite.lazy import Figure, np, pd, sns
+from suite.papers.artifact import Artifact, Frame, Missing
 from suite.papers.catalogue import printed_value
 from suite.report.style import PRINTED
 from suite.spec import RunSpec
@@ -37,25 +38,17 @@ def cycle(profile: str, kind: str) -> tuple[RunSpec, ...]:
     return (train(base, 0, algorithm={"name": "sgd"}, updates=updates, every=updates, order=order),)
 
 
-def iid_runs(profile: str) -> Groups:
-    return {"iid": cycle(profile, "balanced")}
-
-
-def single_class_runs(profile: str) -> Groups:
-    return {**iid_runs(profile), "single": cycle(profile, "single-class")}
-
-
 IID = Artifact(
     "isgd/fig1a",
     "Loss traces of ten i.i.d. CIFAR-10 batches trained in a fixed cycle",
-    iid_runs,
+    lambda profile: {"iid": cycle(profile, "balanced")},
     alt="Ten loss curves on a log axis, one per batch, falling together; printed values as open markers.",
     size=(8.0, 4.0),
 )
 SINGLE = Artifact(
     "isgd/fig1b",
     "Loss traces of ten single-class CIFAR-10 batches trained in a fixed cycle",
-    single_class_runs,
+    lambda profile: {**IID.runs(profile), "single": cycle(profile, "single-class")},
     alt="Ten loss curves on a log axis, one per single-class batch, each by itself; printed values as open markers.",
     size=(8.0, 4.0),
 )
@@ -114,6 +107,12 @@ def epoch(at: float, found: Any) -> Interval:
     return Interval(first, first, first if math.isfinite(at) else NEVER, 1)
 
 
+def completed(group: str, of: Callable[[Any], float], frame: Frame) -> Interval:
+    """The epoch that ``of`` takes of those at which the batches of a run were done."""
+    found = long(frame, group)
+    return epoch(of(done(found)), found)
+
+
 def finite(at: float, what: str) -> float:
     """An epoch that must have come. Raises Missing otherwise."""
     if not math.isfinite(at):
@@ -147,34 +146,14 @@ def at_400(frame: Frame) -> Any:
     found = losses(frame, "iid")
     if len(found) < 410:
         raise Missing("410 epochs")
-    return found[390:410].mean(0)
+    return found[390:410].mean(0).astype(float)
 
 
-@IID.quantity("epoch400-b4", ["iid"], note="lowest batch")
-def lowest(frame: Frame) -> float:
-    return float(at_400(frame).min())
-
-
-@IID.quantity("epoch400-b3", ["iid"], note="highest batch")
-def highest(frame: Frame) -> float:
-    return float(at_400(frame).max())
-
-
-@IID.quantity("epoch400-spread", ["iid"])
-def spread_at_400(frame: Frame) -> float:
-    return highest(frame) / lowest(frame)
-
-
-@IID.quantity("fast-batches-done", ["iid"])
-def second_done(frame: Frame) -> Interval:
-    found = long(frame, "iid")
-    return epoch(sorted(done(found))[1], found)
-
-
-@IID.quantity("all-done", ["iid"])
-def last_done(frame: Frame) -> Interval:
-    found = long(frame, "iid")
-    return epoch(done(found).max(), found)
+IID.quantity("epoch400-b4", ["iid"], note="lowest batch")(lambda frame: at_400(frame).min())
+IID.quantity("epoch400-b3", ["iid"], note="highest batch")(lambda frame: at_400(frame).max())
+IID.quantity("epoch400-spread", ["iid"])(lambda frame: at_400(frame).max() / at_400(frame).min())
+IID.quantity("fast-batches-done", ["iid"])(partial(completed, "iid", lambda at: sorted(at)[1]))
+IID.quantity("all-done", ["iid"])(partial(completed, "iid", max))
 
 
 @IID.quantity("b7-still-training", ["iid"], note="at least, if not all are done")
@@ -212,12 +191,6 @@ def less_correlated(frame: Frame) -> float:
     return mean_correlation(losses(frame, "iid")) - mean_correlation(losses(frame, "single"))
 
 
-def both_done(pair: list[int], frame: Frame) -> Interval:
-    """The later completion of two batches."""
-    found = long(frame, "single")
-    return epoch(done(found)[pair].max(), found)
-
-
 @SINGLE.quantity("late-variation", ["single"])
 def late_variation(frame: Frame) -> float:
     """Deviation over mean of the losses of batches 8 and 9 in the 200 epochs after both are done, the smaller."""
@@ -227,8 +200,8 @@ def late_variation(frame: Frame) -> float:
     return float((after.std(0) / after.mean(0)).min())
 
 
-SINGLE.quantity("b8-b9-done", ["single"])(partial(both_done, [8, 9]))
-SINGLE.quantity("b6-b7-done", ["single"])(partial(both_done, [6, 7]))
+SINGLE.quantity("b8-b9-done", ["single"])(partial(completed, "single", lambda at: at[8:10].max()))
+SINGLE.quantity("b6-b7-done", ["single"])(partial(completed, "single", lambda at: at[6:8].max()))
 IID.quantity("floor", ["iid"])(partial(floor, "iid"))
 SINGLE.quantity("floor", ["single"])(partial(floor, "single"))
 
@@ -246,20 +219,7 @@ def draw(
     group: str, length: int, what: str, at_400: list[str], trained: list[str], frame: Frame, figure: Figure
 ) -> None:
     """Ten curves over the paper's length even where ours is shorter, with what the text prints in open markers."""
-    axes = figure.subplots()
-    draw_traces(table(group, frame), axes, length)
-    for claim in at_400:
-        axes.plot(400, printed_value(claim), "o", markersize=7, label="printed: losses of two", **PRINTED)
-    for claim in trained:
-        axes.plot(printed_value(claim), TRAINED, "D", markersize=7, label="printed: trained", **PRINTED)
-    handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))  # each label once
-    axes.legend(handles.values(), handles.keys(), title="batch", loc="upper left", bbox_to_anchor=(1, 1))
-    data = settings_of(frame, group)["data"]["name"]
-    axes.set_title(what if data == "cifar10" else f"{what} (stand-in: {data})")
-
-
-def draw_traces(rows: pd.DataFrame, axes: Axes, length: int) -> None:
-    """Ten curves; the losses span decades."""
+    rows, axes = table(group, frame), figure.subplots()
     look: dict[str, Any] = {"linewidth": 0.6, "palette": "tab10", "legend": "full", "errorbar": None}
     sns.lineplot(rows, x="epoch", y="loss", hue="batch", estimator=None, ax=axes, **look)
     axes.axhline(TRAINED, color="0.3", linestyle="--", linewidth=1, label=f"trained: below {TRAINED:g}")
@@ -268,6 +228,14 @@ def draw_traces(rows: pd.DataFrame, axes: Axes, length: int) -> None:
         axes.axvspan(epochs, length, color="0.5", alpha=0.12, linewidth=0)
         axes.text((epochs + length) / 2, 1.2, f"not run: {epochs} of {length} epochs", ha="center")
     axes.set(xlim=(0, length), yscale="log", ylim=(1e-3, 4), xlabel="epoch (each batch once)", ylabel="loss (nats)")
+    for claim in at_400:
+        axes.plot(400, printed_value(claim), "o", markersize=7, label="printed: losses of two", **PRINTED)
+    for claim in trained:
+        axes.plot(printed_value(claim), TRAINED, "D", markersize=7, label="printed: trained", **PRINTED)
+    handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))  # each label once
+    axes.legend(handles.values(), handles.keys(), title="batch", loc="upper left", bbox_to_anchor=(1, 1))
+    data = settings_of(frame, group)["data"]["name"]
+    axes.set_title(what if data == "cifar10" else f"{what} (stand-in: {data})")
 
 
 IID.table(partial(table, "iid"))

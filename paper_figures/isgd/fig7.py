@@ -88,10 +88,6 @@ def elsewhere(kind: str, frame: Frame) -> bool:
     return machine(frame, kind)[0] != "cuda" or frame.profile != "paper"
 
 
-def other_card(kind: str, frame: Frame) -> bool:
-    return elsewhere(kind, frame) or CARD not in machine(frame, kind)[1]
-
-
 def told(kind: str, frame: Frame) -> str:
     return f"on {machine(frame, kind)[1]}: within {FULL - 1:.0%} of the least time per image"
 
@@ -138,7 +134,8 @@ def draw(kind: str, named: str, frame: Frame, figure: Figure) -> None:
 
 for figure, kind in zip(ARTIFACTS, NETWORKS, strict=True):
     note = partial(told, kind)
-    figure.quantity("saturation-1gpu", [kind], note=note, shown=partial(other_card, kind))(partial(saturation, kind))
+    card = lambda frame, kind=kind: elsewhere(kind, frame) or CARD not in machine(frame, kind)[1]
+    figure.quantity("saturation-1gpu", [kind], note=note, shown=card)(partial(saturation, kind))
     figure.quantity("falls-then-flat", [kind], note=note, shown=partial(elsewhere, kind))(partial(shape, kind))
     figure.table(partial(table, kind))
     figure.drawing(partial(draw, kind, figure.id))

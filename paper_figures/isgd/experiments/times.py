@@ -123,29 +123,27 @@ class TreeOfProcesses:
     """The workers are processes; sums go to the first along a reduction tree, and weights back from it."""
 
     def __init__(self, group: Group):
-        self._group, self._rounds = group, tree(group.size)
+        self._group, self._edges = group, [edge for pairs in tree(group.size) for edge in pairs]
 
     def reduce(self, values: Tensor) -> None:
         """Add the values [d] of all workers up; worker 0 then holds the sum, others a part of it."""
         received = torch.empty_like(values)
         with self._group.watched("a reduction tree"):
-            for pairs in self._rounds:
-                for sender, receiver in pairs:
-                    if self._group.rank == sender:
-                        dist.send(values, receiver)
-                    elif self._group.rank == receiver:
-                        dist.recv(received, sender)
-                        values += received
+            for sender, receiver in self._edges:
+                if self._group.rank == sender:
+                    dist.send(values, receiver)
+                elif self._group.rank == receiver:
+                    dist.recv(received, sender)
+                    values += received
 
     def broadcast(self, values: Tensor) -> None:
         """Overwrite the values [d] of every worker with those of worker 0, the rounds of the sum backwards."""
         with self._group.watched("a broadcast tree"):
-            for pairs in reversed(self._rounds):
-                for receiver, sender in pairs:
-                    if self._group.rank == sender:
-                        dist.send(values, receiver)
-                    elif self._group.rank == receiver:
-                        dist.recv(values, sender)
+            for receiver, sender in reversed(self._edges):
+                if self._group.rank == sender:
+                    dist.send(values, receiver)
+                elif self._group.rank == receiver:
+                    dist.recv(values, sender)
 
 
 def tree_updates(group: Group, asleep: Mapping[int, float], numbers: int, repeats: int) -> list[dict[str, float]]:
