@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -116,20 +116,15 @@ def size_told(which: int, network: Network, frame: Frame) -> str:
     return f"{len(far_and_near(frame, network)[which])} points"
 
 
-def arrivals_told(network: Network, frame: Frame) -> str:
-    return share_foretold(points(frame, network))[1]
-
-
 for network in joint.NETWORKS:
     groups = [network.group(rate, batch) for rate in network.rates for batch in network.sizes]
     for name, value, note in (
-        ("far", far, partial(size_told, 0)),
-        ("rms", near, partial(size_told, 1)),
-        ("beyond-first-order", beyond_first_order, partial(size_told, 1)),
-        ("arrivals", arrivals, arrivals_told),
+        ("far", far, partial(size_told, 0, network)),
+        ("rms", near, partial(size_told, 1, network)),
+        ("beyond-first-order", beyond_first_order, partial(size_told, 1, network)),
+        ("arrivals", arrivals, lambda frame, network=network: share_foretold(points(frame, network))[1]),
     ):
-        told = partial(note, network)
-        PANEL.quantity(f"{name}-{network.name}", groups, note=told)(partial(value, network))
+        PANEL.quantity(f"{name}-{network.name}", groups, note=note)(partial(value, network))
 
 
 # ---------------------------------------------------------------- statistics
@@ -212,8 +207,9 @@ def table(frame: Frame) -> pd.DataFrame:
     for network in joint.NETWORKS:
         seen = [("fresh", p.threshold, p.rate, p.updates, p.load) for p in points(frame, network, whole=False)]
         for loss, known in joint.predictions()[network.name].items():
-            for rate, updates in known_updates(frame, network, loss):
-                seen.append(("fitted to", loss, rate, updates, known.law.load(updates.batch, rate)))
+            with contextlib.suppress(Missing):
+                for rate, curve in joint.known_counts(frame, network, loss).items():
+                    seen += [("fitted to", loss, rate, u, known.law.load(u.batch, rate)) for u in curve]
         rows += [
             (network.name, source, loss, rate, updates.batch, run, math.nan if n is None else n, load)
             for source, loss, rate, updates, load in seen
@@ -221,13 +217,6 @@ def table(frame: Frame) -> pd.DataFrame:
         ]
     columns = ["network", "source", "threshold", "rate", "batch", "run", "updates", "load"]
     return pd.DataFrame(rows, columns=columns)
-
-
-def known_updates(frame: Frame, network: Network, loss: float) -> Iterator[tuple[float, Updates]]:
-    """Rate and updates of the curves that the constants come from; none where one is not stored."""
-    with contextlib.suppress(Missing):
-        for rate, curve in joint.known_counts(frame, network, loss).items():
-            yield from ((rate, updates) for updates in curve)
 
 
 class Seen(NamedTuple):
@@ -275,8 +264,7 @@ def draw_network(axes: Axes, network: Network, rows: pd.DataFrame) -> None:
     for order, (loss, found) in enumerate(seen.items()):
         _draw_foretold(axes, foretold[loss], low, top, PALETTE[order], f"loss {loss:.3g}")
         _draw_seen(axes, found, top * 1.25**order, PALETTE[order], MARKERS[order])
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    axes.set(xscale="log", yscale="log")
     plain_decades(axes)
     axes.legend(fontsize="small", loc="upper left")
 

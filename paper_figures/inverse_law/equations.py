@@ -9,7 +9,6 @@ proportion to M above it. Eq. 5 multiplies Eq. 2 by these, and Eq. 8 has one lea
 from __future__ import annotations
 
 import math
-from functools import partial
 from statistics import fmean
 from typing import Any
 
@@ -26,7 +25,7 @@ from paper_figures.inverse_law.settings import BY_NAME, LOOP, Row, law_runs, loo
 from suite.batch_size.chosen import Knee, fit_knee
 from suite.claims.intervals import Interval, log_interval, log_slope, mean_interval, over_ends
 from suite.lazy import Figure, np, pd, sns
-from suite.papers.artifact import Artifact, Frame, Groups, Missing
+from suite.papers.artifact import Artifact, Frame, Missing
 from suite.papers.catalogue import printed
 from suite.report.style import GRID, LINES, PALETTE
 from suite.spec import RunSpec
@@ -67,11 +66,6 @@ CAPTIONS = RunSpec(
 )
 
 
-def eq17_runs(profile: str) -> Groups:
-    """Beyond smoke a training on number phrases and one on captions."""
-    return {} if profile == "smoke" else {"phrases": (PHRASES,), "captions": (CAPTIONS,)}
-
-
 EQ1 = Artifact("inverse_law/eq1", "Time to converge: updates times seconds per update", loop_runs)
 EQ2 = Artifact("inverse_law/eq2", "The inverse law between updates and batch size", law_runs)
 EQ3 = Artifact("inverse_law/eq3", "Seconds per update: computation plus communication")
@@ -89,7 +83,11 @@ EQ5 = Artifact(
     size=(6.4, 5.0),
 )
 EQ8 = Artifact("inverse_law/eq8", "Best batch size of one learner", loop_runs)
-EQ17 = Artifact("inverse_law/eq17", "The attentional translation network", eq17_runs)
+EQ17 = Artifact(
+    "inverse_law/eq17",
+    "The attentional translation network",
+    lambda profile: {} if profile == "smoke" else {"phrases": (PHRASES,), "captions": (CAPTIONS,)},
+)
 ARTIFACTS = (EQ1, EQ2, EQ3, EQ4, EQ5, EQ8, EQ17)
 
 
@@ -117,11 +115,8 @@ def law(frame: Frame, *rows: Row) -> Interval:
     return exponent(*(families(frame, row).values() for row in rows))
 
 
-def law_told(frame: Frame, *rows: Row) -> str:
-    return f"the four MNIST curves; {told_apart(law(frame, *rows))}"
-
-
-counted(EQ2, "law", MNIST, law, law_told, family_groups)
+told = lambda frame, *rows: f"the four MNIST curves; {told_apart(law(frame, *rows))}"
+counted(EQ2, "law", MNIST, law, told, family_groups)
 counted(EQ2, "floor", MNIST, floors, groups=family_groups)
 
 
@@ -177,14 +172,9 @@ def around_knee(below: bool, frame: Frame) -> tuple[list[float], str]:
     return slopes.tolist(), f"M = {part[0]} to {part[-1]}, knee at {knee:.0f}"
 
 
-def slope_around_knee(below: bool, frame: Frame) -> Interval:
-    return mean_interval(around_knee(below, frame)[0])
-
-
 for name, below in (("flat-below", True), ("linear-above", False)):
-    EQ4.quantity(name, ["loop"], note=lambda frame, below=below: around_knee(below, frame)[1])(
-        partial(slope_around_knee, below)
-    )
+    add = EQ4.quantity(name, ["loop"], note=lambda frame, below=below: around_knee(below, frame)[1])
+    add(lambda frame, below=below: mean_interval(around_knee(below, frame)[0]))
 
 
 def seed_seconds(frame: Frame) -> pd.Series:
@@ -237,16 +227,11 @@ def fastest_over_knee(frame: Frame) -> Interval:
 # ---------------------------------------------------------------- Eq. 17
 
 
-@EQ17.quantity("phrases-exact", ["phrases"])
-def phrases_exact(frame: Frame) -> float:
-    """Share of unseen number phrases translated exactly by beam search: does the model translate at all?"""
-    return float(frame.one("phrases")["exact_beam"])
-
-
-@EQ17.quantity("captions-bleu", ["captions"], note=lambda frame: frame.one("captions")["signature"])
-def captions_bleu(frame: Frame) -> float:
-    """BLEU on Multi30k's captions, with its signature: a small network and a short training."""
-    return float(frame.one("captions")["bleu_beam"])
+# Share of unseen number phrases translated exactly by beam search: does the model translate at all?
+EQ17.quantity("phrases-exact", ["phrases"])(lambda frame: frame.one("phrases")["exact_beam"])
+# BLEU on Multi30k's captions, with its signature: a small network and a short training.
+of_captions = EQ17.quantity("captions-bleu", ["captions"], note=lambda frame: frame.one("captions")["signature"])
+of_captions(lambda frame: frame.one("captions")["bleu_beam"])
 
 
 # ---------------------------------------------------------------- drawing
@@ -280,8 +265,7 @@ def draw_knee(frame: Frame, figure: Figure) -> None:
     axes.plot(grid, [knee.seconds(b) for b in grid], "-", color=PALETTE[0], label=f"Eq. 4, knee at {knee.knee:.0f}")
     axes.axvline(knee.knee, linewidth=0.8, linestyle=":", color=GRID)
     logarithmic(axes, sizes)
-    axes.set_xlabel("mini-batch size M (examples)")
-    axes.set_ylabel("seconds per update")
+    axes.set(xlabel="mini-batch size M (examples)", ylabel="seconds per update")
     axes.legend(fontsize="small", loc="upper left")
 
 
@@ -313,10 +297,8 @@ def draw_times(frame: Frame, figure: Figure) -> None:
     for panel in (axes, below):
         panel.axvline(chosen, linewidth=0.8, linestyle=":", color=GRID, label=f"picked: {chosen}")
     logarithmic(axes, sorted(mean))
-    axes.set_ylabel("seconds to converge")
-    axes.set_title(
-        f"picked {chosen}, fastest {best}: time at the choice over the best {mean[chosen] / mean[best]:.2f}"
-    )
+    title = f"picked {chosen}, fastest {best}: time at the choice over the best {mean[chosen] / mean[best]:.2f}"
+    axes.set(ylabel="seconds to converge", title=title)
     axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(0.25, 1))
     sns.lineplot(table.assign(ratio=table["predicted"] / table["seconds"]), x="batch", y="ratio", ax=below, **looks)
     low, high = printed("inverse_law/eq5/accurate")

@@ -8,7 +8,7 @@ Europarl with a smaller network, and on captions, which stand in for it.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -78,24 +78,18 @@ def translate_spec(words: int, rate: float, seed: int, design: Mapping[str, Any]
     return RunSpec("inverse_law/translate", settings, seed)
 
 
-def figure_specs(rate: float, profile: str, *, captions: bool = False) -> tuple[RunSpec, ...]:
-    """Runs of one panel; at reduced only those of the largest rate, on Europarl or on captions."""
-    if profile == "paper" and not captions:
-        return tuple(translate_spec(w, rate, s, WHOLE) for w in WORD_BATCHES for s in range(SEEDS))
+def panel_runs(rate: float, profile: str) -> Groups:
+    """Runs of one panel; at reduced only those of the largest rate, on Europarl and on captions."""
+
+    def specs(design: Mapping[str, Any], sizes: Sequence[int], seeds: int) -> tuple[RunSpec, ...]:
+        return tuple(translate_spec(words, rate, seed, design) for words in sizes for seed in range(seeds))
+
+    if profile == "paper":
+        return {"panel": specs(WHOLE, WORD_BATCHES, SEEDS)}
     if profile == "reduced" and rate == REDUCED_RATE:
-        design, sizes = (CAPTIONS, CAPTION_WORDS) if captions else (SITTINGS, WORD_BATCHES)
-        return tuple(translate_spec(w, rate, s, design) for w in sizes for s in range(REDUCED_SEEDS))
-    return ()
-
-
-def panel_runs(rate: float) -> Callable[[str], Groups]:
-    """The runs function of the panel of one learning rate."""
-
-    def runs(profile: str) -> Groups:
-        named = {"panel": figure_specs(rate, profile), "captions": figure_specs(rate, profile, captions=True)}
-        return {name: specs for name, specs in named.items() if specs}
-
-    return runs
+        captions = specs(CAPTIONS, CAPTION_WORDS, REDUCED_SEEDS)
+        return {"panel": specs(SITTINGS, WORD_BATCHES, REDUCED_SEEDS), "captions": captions}
+    return {}
 
 
 def counts(runs: list[Search]) -> dict[float, list[Updates]]:
@@ -155,12 +149,10 @@ def draw(frame: Frame, figure: Figure) -> None:
         for order, (threshold, counted) in enumerate(found.items()):
             draw_law(axes, counted, f"{threshold:g}", order)
         finish_law(axes, list(found.values()))
-        axes.set_xlabel("target words per mini-batch M")
-        axes.set_ylabel("updates to the threshold, $N$")
         title = f"{CORPORA[settings['corpus']]}, rate {settings['rate']:g}"
         with contextlib.suppress(Missing):
             title += f"\n{told(law(group, frame))}"
-        axes.set_title(title)
+        axes.set(xlabel="target words per mini-batch M", ylabel="updates to the threshold, $N$", title=title)
     marks = key([counted for runs in panels.values() for counted in counts(runs).values()])
     marks.append(Line2D([], [], linestyle="none", label="beside a curve: its loss"))
     figure.legend(handles=marks, ncols=3, loc="outside upper left", fontsize="small")
@@ -171,14 +163,14 @@ def panel(letter: str, rate: float) -> Artifact:
     made = Artifact(
         f"inverse_law/fig2{letter}",
         f"Updates against words per batch, translation at learning rate {rate:g}",
-        panel_runs(rate),
+        partial(panel_runs, rate),
+        draw,
         alt="Updates to a training loss against target words per batch on logarithmic axes, with the fitted law.",
         size=(7.4, 4.4),
+        frame=table,
     )
     made.quantity("misfit", ["panel"], note=note)(misfit)
     made.quantity("law", ["panel"], note=note)(partial(law, "panel"))  # which decided until the misfit was registered
-    made.table(table)
-    made.drawing(draw)
     return made
 
 

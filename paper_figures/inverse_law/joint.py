@@ -117,15 +117,11 @@ class Prediction:
         return self.floor / rate + self.sensitivity / batch
 
 
+@cache
 def predictions() -> Mapping[str, Mapping[float, Prediction]]:
     """By network and threshold, as written before the runs."""
-    table: Mapping[str, Any] = _table()["networks"]
+    table: Mapping[str, Any] = tomllib.loads(PREDICTIONS.read_text(encoding="utf-8"))["networks"]
     return {
         name: {float(loss): Prediction(JointLaw(*row["joint"]), *row["law"]) for loss, row in rows.items()}
         for name, rows in table.items()
     }
-
-
-@cache
-def _table() -> dict[str, Any]:
-    return tomllib.loads(PREDICTIONS.read_text(encoding="utf-8"))

@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 from paper_figures.inverse_law.settings import ROWS, Row
@@ -52,12 +53,6 @@ def joint_exponent(curves: Sequence[Sequence[Sequence[Updates]]]) -> Interval:
     Raises:
         FitError: no family, or one with fewer than ``LEAST_POINTS`` batch sizes.
     """
-    return _joint_exponent(tuple(tuple(tuple(counted) for counted in curve) for curve in curves))
-
-
-@cache
-def _joint_exponent(curves: tuple[tuple[tuple[Updates, ...], ...], ...]) -> Interval:
-    """Several claims and drawings ask for the same curves, and each answer is as many fits as there are seeds."""
     families = [[_family(counted) for counted in curve] for curve in curves]
     points = [len(family.batch) for curve in families for family in curve]
     if not all(families) or min(points, default=0) < LEAST_POINTS:
@@ -164,8 +159,6 @@ def _least_squares(curves: Sequence[Sequence[Family]], starts: Sequence[float], 
 
 def power(found: Interval, tolerance: float) -> float:
     """How probably the whole interval falls outside 1 +- tolerance when the truth is one of ``ALTERNATIVES``."""
-    from statistics import NormalDist
-
     half = (found.high - found.low) / 2
     if not math.isfinite(half):
         return 0.0
@@ -332,8 +325,14 @@ def exponent(*curves: Iterable[Sequence[Updates]]) -> Interval:
 
     Raises Missing where it has none.
     """
+    return _exponent(tuple(tuple(map(tuple, thresholds)) for thresholds in curves))
+
+
+@cache
+def _exponent(curves: tuple[tuple[tuple[Updates, ...], ...], ...]) -> Interval:
+    """Several claims and drawings ask for the same curves, and each answer is as many fits as there are seeds."""
     try:
-        free = joint_exponent([list(thresholds) for thresholds in curves])
+        free = joint_exponent(curves)
     except FitError as error:
         raise Missing(str(error)) from error
     return Interval(-free.mean, -free.high, -free.low, free.n)

@@ -156,15 +156,16 @@ def reasons(claim: str, *specs: RunSpec) -> set[str]:
 
 
 def test_a_part_of_a_data_set_shortens():
-    from paper_figures.inverse_law.fig2 import figure_specs
+    from paper_figures.inverse_law.fig2 import panel_runs
 
     whole, sittings = (
-        [s for s in figure_specs(1.0, profile) if s.settings["words"] == 100] for profile in ("paper", "reduced")
+        [s for s in panel_runs(1.0, profile)["panel"] if s.settings["words"] == 100]
+        for profile in ("paper", "reduced")
     )
     claim = "inverse_law/fig2d/law"
     assert "14,112 of 1,961,119 examples" not in reasons(claim, *whole)
     assert graded(claim, *sittings) == Grade(REDUCED, "14,112 of 1,961,119 examples", False)
-    assert graded(claim, *figure_specs(1.0, "reduced", captions=True)).rests_on == STAND_IN
+    assert graded(claim, *panel_runs(1.0, "reduced")["captions"]).rests_on == STAND_IN
 
 
 def test_a_claim_on_every_experiment_needs_them_all():

@@ -235,7 +235,7 @@ def test_each_sentence_on_the_loop_can_fail() -> None:
 def translated(exponent: float, letter: str = "d", profile: str = "reduced") -> Frame:
     rise = 90_000 if exponent == 1 else 2_000
     law = lambda spec, group: 90 + rise / spec.settings["words"] ** exponent
-    groups = fig2.panel_runs(dict(zip("abcd", fig2.RATES, strict=True))[letter])(profile)
+    groups = fig2.panel_runs(dict(zip("abcd", fig2.RATES, strict=True))[letter], profile)
     runs = {group: [search(spec, group, law, 0.002) for spec in specs] for group, specs in groups.items()}
     frame = frame_of(runs, profile)
     frame.runs["seed"] = [frame.stored[run].spec.settings.get("seed", at % 2 if profile == "reduced" else at % 5)

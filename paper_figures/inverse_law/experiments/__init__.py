@@ -90,10 +90,6 @@ def lowest(spec: RunSpec) -> float:
     return min(threshold for thresholds in spec.settings["monitors"].values() for threshold in thresholds)
 
 
-def sweep_data(spec: RunSpec) -> tuple[str, ...]:
-    return (spec.settings["data"]["name"],)
-
-
 def sweep_pack(spec: RunSpec, device: str) -> Hashable:
     """Searches of one network, data set and batch size may share their steps; on a CPU that pays at small batches."""
     s = spec.settings
@@ -128,7 +124,7 @@ EXPERIMENTS = {
     "inverse_law/sweep": Experiment(
         body("sweep:sweep"),
         sweep_seconds,
-        sweep_data,
+        lambda spec: (spec.settings["data"]["name"],),
         lambda spec: 700_000_000,
         sweep_pack,
         body("sweep:sweep_together"),

@@ -197,10 +197,6 @@ class SearchRun:
         return Outcome(status, results | self.judge(search.position[1]), {"tests": tests})
 
 
-def monitors(spec: RunSpec, trainer: SteppedSgd) -> list[Monitor]:
-    return [Monitor(name, trainer.reader(name), tuple(t)) for name, t in sorted(spec.settings["monitors"].items())]
-
-
 def save(context: Context, trainer: SteppedSgd, search: Search) -> None:
     update, state = search.position
     values = {
@@ -215,7 +211,8 @@ def save(context: Context, trainer: SteppedSgd, search: Search) -> None:
 
 def resume(spec: RunSpec, context: Context, trainer: SteppedSgd) -> Search:
     """The search from its last checkpoint, or a new one."""
-    watched, state, update = monitors(spec, trainer), trainer.start(), 0
+    thresholds, state = sorted(spec.settings["monitors"].items()), trainer.start()
+    watched = [Monitor(name, trainer.reader(name), tuple(each)) for name, each in thresholds]
     grid = {name: spec.settings[name] for name in ("growth", "every", "limit") if name in spec.settings}
     found = checkpoint.load(context.folder, state, context.device)
     if found is None:

@@ -20,7 +20,8 @@ The experiment ``inverse_law/noise`` has the variance of the mini-batch gradient
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -127,9 +128,7 @@ def build(spec: RunSpec, context: Context, first: SearchRun | None) -> SearchRun
     return SearchRun(spec, context, trainer)
 
 
-def sweep_together(runs: Sequence[tuple[RunSpec, Context]]) -> Iterator[tuple[int, Outcome | Exception]]:
-    """Searches whose executions name a pack."""
-    yield from run_together(runs, build)
+sweep_together = partial(run_together, build=build)  # searches whose executions name a pack
 
 
 def gradient_noise(spec: RunSpec, context: Context) -> Outcome:
