@@ -196,7 +196,7 @@ def test_seconds_by_link_are_those_of_the_models_by_hand():
     fast = partial(Costs, MNIST, 4, "100 Gb/s")
     assert TIMES["layer-wise"](fast({}), 1) < TIMES["blocking"](fast({}), 1)
     assert TIMES["delayed"](fast({}), 100) == pytest.approx(100 * step, rel=1e-6)
-    assert TIMES["hardsync"](fast({}), 50) > TIMES["softsync"](fast({"algorithm": {"n": 4}}), 50)
+    assert TIMES["hardsync"](fast({"algorithm": {}}), 50) > TIMES["softsync"](fast({"algorithm": {"n": 4}}), 50)
 
 
 def test_a_task_without_runs_is_planned_and_shows_none(tmp_path: Path):

@@ -316,7 +316,8 @@ def draw_link(table: pd.DataFrame, methods: Sequence[str], axes: Axes) -> None:
     seen, modelled = table[table["source"] == "link"], table[table["source"] == "cost model"]
     colours = PALETTE[: len(speeds)]
     sns.barplot(
-        seen, **looks, palette=colours, saturation=1, estimator=geometric_mean, errorbar=ends, capsize=0.15,
+        seen, **looks, palette=colours, saturation=1, capsize=0.15,
+        estimator=lambda rates: log_interval(list(rates)).mean, errorbar=ends,
         err_kws={"color": INK, "linewidth": 0.8, "linestyle": "-"}, ax=axes,
     )  # fmt: skip
     dots = {"palette": [INK] * len(speeds), "dodge": True, "jitter": False, "legend": False}
@@ -330,10 +331,6 @@ def draw_link(table: pd.DataFrame, methods: Sequence[str], axes: Axes) -> None:
     axes.grid(visible=False, axis="x")
     axes.set(xlabel="", ylabel="rate relative to no comm", ylim=(0, 1.05))
     axes.legend(title="", ncols=4, loc="lower left", bbox_to_anchor=(0, 0.99), borderaxespad=0)
-
-
-def geometric_mean(rates: Iterable[float]) -> float:
-    return log_interval(list(rates)).mean
 
 
 def ends(rates: Iterable[float]) -> tuple[float, float]:

@@ -72,13 +72,9 @@ class Row:
     ratios: dict[str, Ratio]  # by score
 
 
-def task_of(artifact: str, profile: str) -> Task | None:
-    return PROFILES[artifact].get(profile)
-
-
 def runs(artifact: str, profile: str) -> Groups:
     """A study for each method; methods that make the same updates share one."""
-    task = task_of(artifact, profile)
+    task = PROFILES[artifact].get(profile)
     return {} if task is None else {method.name: (spec_of(task, method),) for method in methods(task)}
 
 
@@ -125,7 +121,7 @@ def board(artifact: str, frame: Frame, budget: int | None = None) -> list[Row]:
 
     Raises Missing without SGD's study, to which all are compared.
     """
-    task = task_of(artifact, frame.profile)
+    task = PROFILES[artifact].get(frame.profile)
     if task is None:
         raise Missing(f"no runs of {artifact} at {frame.profile}")
     limit = min(budget or task.budget, task.budget)
@@ -173,7 +169,7 @@ def p_value(found: Interval) -> float:
 
 def quantities(artifact: str, frame: Frame) -> dict[str, Quantity]:
     """Every method's log ratio to SGD, score by score."""
-    task = task_of(artifact, frame.profile)
+    task = PROFILES[artifact].get(frame.profile)
     if task is None:
         return {}
     base, *rivals = sorted(methods(task), key=lambda method: method.name != BASE)
@@ -182,15 +178,9 @@ def quantities(artifact: str, frame: Frame) -> dict[str, Quantity]:
     for method in rivals:
         groups, note = (method.name, base.name), partial(arrived, scored, method)
         for score in SCORES:
-            value = partial(log_ratio, scored, method, base, score)
+            value = lambda frame, method=method, score=score: ratio(scored(method), scored(base), score).log
             found[f"{method.name} {score}".replace(" ", "-").replace("/", "p")] = Quantity(value, groups, note=note)
     return found
-
-
-def log_ratio(
-    scored: Callable[[Method], pd.DataFrame], method: Method, base: Method, score: str, frame: Frame
-) -> Interval:
-    return ratio(scored(method), scored(base), score).log
 
 
 def arrived(scored: Callable[[Method], pd.DataFrame], method: Method, frame: Frame) -> str:
@@ -245,7 +235,8 @@ def draw(artifact: str, frame: Frame, figure: Figure) -> None:
             draw_ratio(axes, place, each.ratios[score], *looks[each.method.learners])
         axes.set(xscale="log", xlabel=said)
         ticks_of(axes)
-    panels[0].set_yticks(range(len(found)), [label_of(each) for each in found])
+    some = ["" if each.reached == each.seeds else f" ({each.reached} of {each.seeds})" for each in found]
+    panels[0].set_yticks(range(len(found)), [each.method.label + few for each, few in zip(found, some, strict=True)])
     panels[0].invert_yaxis()
     for k, (colour, marker) in looks.items():
         panels[0].plot([], [], marker, color=colour, label=f"{k} learner{'s' if k > 1 else ''}")
@@ -273,24 +264,18 @@ def ticks_of(axes: Axes) -> None:
     plain_numbers(axes.xaxis, (1, 2, 5) if high >= 10 * low else (0.7, 1, 1.5, 2, 3, 5), "{x:g}")
 
 
-def label_of(each: Row) -> str:
-    """A method's name, and how many seeds reached the target where some did not."""
-    return each.method.label + ("" if each.reached == each.seeds else f" ({each.reached} of {each.seeds})")
-
-
 def panel_of(name: str, title: str) -> Artifact:
-    made = Artifact(
+    return Artifact(
         name,
         title,
         partial(runs, name),
+        partial(draw, name),
         alt="A line for each method: gradient evaluations, rounds and modelled seconds to the target, relative to "
         "SGD with one learner, with intervals over seeds.",
         size=(8.0, 4.8),
+        frame=partial(table, name),
         more=partial(quantities, name),
     )
-    made.table(partial(table, name))
-    made.drawing(partial(draw, name))
-    return made
 
 
 PANEL = panel_of("together/mnist", "Our own question: all methods on LeNet and MNIST at equal budget")

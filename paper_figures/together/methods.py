@@ -15,6 +15,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from paper_figures.together.tasks import TUNING_SEED, Task
@@ -162,14 +163,10 @@ def softsync(task: Task, method: Method, trial: Trial) -> Settings:
     return {**found, "server": server(task)}
 
 
-def sma(task: Task, method: Method, trial: Trial) -> Settings:
-    """The centre has the momentum of the replicas, as in the authors' code."""
-    algorithm = {"name": "crossbow", "alpha": trial.own / method.learners, "momentum": trial.momentum}
-    return training(task, method, trial, algorithm)
-
-
-def ea_sgd(task: Task, method: Method, trial: Trial) -> Settings:
-    algorithm = {"name": "crossbow", "alpha": trial.own / method.learners, "momentum": 0.0}
+def sma(task: Task, method: Method, trial: Trial, momentum: float | None = None) -> Settings:
+    """The centre has this momentum, or that of the replicas, as in the authors' code."""
+    centre = trial.momentum if momentum is None else momentum
+    algorithm = {"name": "crossbow", "alpha": trial.own / method.learners, "momentum": centre}
     return training(task, method, trial, algorithm)
 
 
@@ -195,7 +192,7 @@ PARALLEL = (
         "postlocal", "post-local SGD", 4, post_local_sgd, "post-local", ("switch / budget", (0.05, 0.1, 0.2, 0.4))
     ),
     Method("diloco", "DiLoCo", 4, diloco, "local", STEPS, adaptive=True),
-    Method("easgd", "EA-SGD", 4, ea_sgd, "overlapped", ("alpha k", (0.4, 0.9, 1.6))),
+    Method("easgd", "EA-SGD", 4, partial(sma, momentum=0.0), "overlapped", ("alpha k", (0.4, 0.9, 1.6))),
     SMA,
 )
 MANY = (SYNCHRONOUS, LOCAL, SMA)  # those with sixteen learners too

@@ -107,17 +107,12 @@ def post_local(costs: Costs, rounds: float) -> float:
     return rounds * costs.compute + (early + (rounds - early) / algorithm["h"]) * costs.exchange
 
 
-def hardsync(costs: Costs, rounds: float) -> float:
-    """A server that waits for all learners (Rudra, section 3.1)."""
-    return served(costs, 0, rounds)
+def served(costs: Costs, rounds: float) -> float:
+    """Virtual seconds of a server until so many gradients a learner have been applied (Rudra, section 3.1).
 
-
-def softsync(costs: Costs, rounds: float) -> float:
-    return served(costs, costs.settings["algorithm"]["n"], rounds)
-
-
-def served(costs: Costs, n: int, rounds: float) -> float:
-    """Virtual seconds of a server under n-softsync until so many gradients a learner have been applied."""
+    It is under the training's n-softsync, or waits for all learners (hardsync).
+    """
+    n = costs.settings["algorithm"].get("n", 0)
     gathered = costs.learners // max(1, n)
     task, updates = costs.task, max(1, round(rounds * costs.learners / gathered))
     known, coming = arrivals(costs.learners, n, task.batch, canonical(server(task, costs.link)))
@@ -164,6 +159,6 @@ TIMES: dict[str, Callable[[Costs, float], float]] = {
     "overlapped": overlapped,
     "local": local,
     "post-local": post_local,
-    "hardsync": hardsync,
-    "softsync": softsync,
+    "hardsync": served,
+    "softsync": served,
 }

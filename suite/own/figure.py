@@ -16,17 +16,16 @@ if TYPE_CHECKING:
 
 def panel(artifact: str, title: str, runs: Callable[[str], Groups]) -> Artifact:
     """The panel of an experiment whose groups are methods, each compared with the first of them."""
-    made = Artifact(
+    return Artifact(
         artifact,
         title,
         runs,
+        draw,
         alt="Test error against gradient evaluations, and at the end with 95% intervals, of each method.",
         size=(8.0, 4.0),
+        frame=table,
         more=quantities,
     )
-    made.table(table)
-    made.drawing(draw)
-    return made
 
 
 def methods(frame: Frame) -> list[str]:
