@@ -217,8 +217,6 @@ def test_what_is_drawn_is_written_as_a_table_beside_the_picture(tmp_path, monkey
         claims = read(out / f"fake-table1.{form}")
         assert list(claims.loc[claims["claim"] == "fake/table1/learners", ["printed", "ours"]].iloc[0]) == [16, 16]
         assert {"fake-fig1.svg", "fake-fig2.svg"} <= {path.name for path in out.iterdir()}
-        with pytest.raises(ValueError, match="one of csv, parquet, not 'xls'"):
-            list(draw_selection([], store, out, data="xls"))
 
 
 def test_neither_pyplot_nor_torch_is_needed_and_matplotlib_only_to_draw():

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from suite.claims.intervals import Interval, mean_interval, paired_difference
 from suite.lazy import Figure, pd
 from suite.papers.artifact import STORED, Artifact, Frame, Groups, Quantity
 from suite.report.style import LINES, PALETTE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def panel(artifact: str, title: str, runs: Callable[[str], Groups]) -> Artifact:

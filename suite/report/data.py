@@ -21,19 +21,10 @@ from suite.claims.judge import Verdict
 from suite.lazy import Axes, Figure, np, pd
 from suite.report.numerals import alike, units
 
-FORMS = ("csv", "parquet")
-
-
-def known(form: str) -> str:
-    """The form itself. Raises ValueError for one that tables are not written in."""
-    if form not in FORMS:
-        raise ValueError(f"a table is written as one of {', '.join(FORMS)}, not {form!r}")
-    return form
-
 
 def encoded(table: pd.DataFrame, form: str) -> bytes:
-    """The table as a file; the same table gives the same bytes. CSV has eight digits, parquet all."""
-    if known(form) == "csv":
+    """The table as csv, with eight digits, or parquet, with all; the same table gives the same bytes."""
+    if form == "csv":
         return table.to_csv(index=False, lineterminator="\n", float_format="%.8g").encode()
     buffer = io.BytesIO()
     table.to_parquet(buffer, index=False)
@@ -190,10 +181,6 @@ def by_claim(table: Iterable[Row]) -> dict[str, list[Row]]:
     return found
 
 
-def _alike(old: list[Row], new: list[Row]) -> bool:
-    return len(old) == len(new) and all(map(same, old, new))
-
-
 def moved(before: Iterable[Row], now: Iterable[Row]) -> dict[str, list[Row]]:
     """The committed rows of claims whose numbers moved although they were read from the same runs."""
     old, new = by_claim(before), by_claim(now)
@@ -224,6 +211,7 @@ def merged(before: Iterable[Row], now: Iterable[Row], kept: Iterable[str] = ()) 
     old, new, kept = by_claim(before), by_claim(now), set(kept)
     table = []
     for claim, rows in new.items():
-        stays = claim in old and (claim in kept or _alike(old[claim], rows))
-        table += old[claim] if stays else rows
+        known = old.get(claim, [])
+        alike = len(known) == len(rows) and all(map(same, known, rows))
+        table += known if alike or (known and claim in kept) else rows
     return table

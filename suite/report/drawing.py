@@ -25,11 +25,10 @@ from suite.papers.artifact import Artifact, Groups, Missing, Paper
 from suite.papers.catalogue import PAPERS, entries, published, select
 from suite.papers.measurement import FewSeeds, few_seeds, grades, judge_artifacts, measure, measure_frame, scales
 from suite.report import style
-from suite.report.data import encoded, known, plotted, values
+from suite.report.data import encoded, plotted, values
 from suite.runs.archive import Runs
 from suite.runs.store import StoreError, UnusableRun
 
-FORMS = ("svg", "png", "pdf")
 SVG = "http://www.w3.org/2000/svg"
 XLINK = "http://www.w3.org/1999/xlink"
 MARGIN = 4  # points around a panel
@@ -155,12 +154,10 @@ def file_name(artifact_id: str, form: str) -> str:
 
 
 def image(drawn: Drawing, form: str) -> bytes:
-    """The figure as a file. SVG has no background and follows the viewer's colour scheme; png and pdf are white.
+    """The figure as svg, png or pdf. SVG has no background and the viewer's colours; png and pdf are white.
 
     Raises DrawingError.
     """
-    if form not in FORMS:
-        raise ValueError(f"a figure is written as one of {', '.join(FORMS)}, not {form!r}")
     if form == "svg":
         return _written(_tree(drawn)[0])
     buffer = io.BytesIO()
@@ -268,13 +265,10 @@ def table_of(
 
     Where nothing is, as in a diagram, the values of its claims, which ``judge`` gives. None without either.
     """
-    if artifact is None or drawn is None:
-        return values(judge())
-    if artifact.frame is None:
-        table = plotted(drawn.figure)
-        return table if len(table) else values(judge())
-    # without runs any profile will do
-    return artifact.frame(artifact.read(source, drawn.profile or "smoke", drawn.groups))
+    if artifact and artifact.frame and drawn:  # without runs any profile will do
+        return artifact.frame(artifact.read(source, drawn.profile or "smoke", drawn.groups))
+    table = plotted(drawn.figure) if drawn else ()
+    return table if len(table) else values(judge())
 
 
 def draw_selection(
@@ -290,14 +284,11 @@ def draw_selection(
     With ``data``, "csv" or "parquet", what each shows is written beside it as a table: its frame, or the values of
     its claims where it has none.
 
-    Raises ValueError for an unknown form, SelectorError for a selector that names nothing, StoreError when
-    ``out`` cannot be written. After all others are drawn it raises UnusableRun when stored evidence cannot be used,
-    and DrawingError after a programming error or when an artifact that a selector names in full drew nothing.
+    Raises SelectorError for a selector that names nothing, StoreError when ``out`` cannot be written. After all
+    others are drawn it raises UnusableRun when stored evidence cannot be used, and DrawingError after a programming
+    error or when an artifact that a selector names in full drew nothing.
     """
-    forms, profile, named = list(map(str, forms)), str(profile) if profile else None, list(selectors)
-    data = known(str(data)) if data else None
-    if unknown := set(forms) - set(FORMS):
-        raise ValueError(f"a figure is written as one of {', '.join(FORMS)}, not {min(unknown)!r}")
+    named = list(selectors)
     damaged, wrong, absent = list[str](), list[str](), list[str]()
     for which, artifacts in select(named):
         for artifact in artifacts:

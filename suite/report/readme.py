@@ -83,12 +83,6 @@ def findings(home: Path) -> list[Finding]:
     return [Finding(**entry) for entry in tomllib.loads(path.read_text(encoding="utf-8"))["finding"]]
 
 
-def findings_told(found: Iterable[Finding], verdicts: Sequence[Verdict]) -> str:
-    """A table of the findings, paper by paper; Markdown."""
-    rows = [(f.paper, (i, f.says, have(f.of(verdicts)), f.decides)) for i, f in enumerate(found, 1)]
-    return _tables_by_paper("###", ["", "the paper says", "we have", "what decides"], rows, "rlll")
-
-
 def _tables_by_paper(
     heading: str, head: Sequence[str], rows: Iterable[tuple[str, Iterable[object]]], align: str
 ) -> str:
@@ -140,9 +134,9 @@ def _strength(verdict: Verdict) -> tuple[bool, int, bool, bool, bool, int]:
 def board_of_papers(verdicts: Sequence[Verdict]) -> str:
     """A line per paper: claims decided, of how many, what stand-ins say of others, the strongest number; Markdown."""
     rows = []
-    for name in dict.fromkeys(v.claim.paper for v in verdicts):
-        mine = [v for v in verdicts if v.claim.paper == name and v.claim.kind == CLAIM and not v.claim.row_of]
-        mine = [v for v in mine if v.rests_on in ("", *EMPIRICAL)]
+    for found in _by_paper(verdicts):
+        name, claims = found[0].claim.paper, [v for v in found if v.claim.kind == CLAIM and not v.claim.row_of]
+        mine = [v for v in claims if v.rests_on in ("", *EMPIRICAL)]
         decided = sum(v.decides and v.verdict in DECIDED for v in mine)
         best = min((v for v in mine if v.measured), key=_most_telling, default=None)
         rows.append((f"`{name}`", decided, len(mine), speaking(mine), _strongest(best) if best else "none"))
@@ -220,15 +214,33 @@ def table(verdicts: Sequence[Verdict]) -> str:
         found[0].claim.paper: Counter({row: tally.total() for row, tally in board(found).empirical.items()})
         for found in _by_paper(verdicts)
     }
-    properties = _table("Properties and statements", tuple(WORDS.values()), board(verdicts).properties)
-    by_paper = _table("Empirical claims of each paper", (*EMPIRICAL, NOTHING), shares)
-    return "\n\n".join((_first(verdicts), properties, by_paper))
+    counted = board(verdicts)
+    later = [f"{row}{text}" for row in counted.empirical if (text := apart(counted, row))]
+    behind = ", ".join(f"{row} {runs}" for row, runs in counted.runs.items() if runs)
+    told = [f"{rows_told(counted).capitalize()}."] if counted.rows else []
+    told += [f"Distinct runs behind them: {behind}."] if behind else []
+    told += _beside(counted)
+    if later:
+        told.append(f"Rules fixed or changed after their evidence: {'; '.join(later)}.")
+    parts = (
+        headline(counted),
+        _table("Empirical claims, by what they rest on", VERDICTS, counted.empirical),
+        " ".join(told),
+        _table("Properties and statements", tuple(WORDS.values()), counted.properties),
+        _table("Empirical claims of each paper", (*EMPIRICAL, NOTHING), shares),
+    )
+    return "\n\n".join(filter(None, parts))
+
+
+def _beside(counted: Board) -> list[str]:
+    """Sentences on claims that are corrected together, and on stand-ins."""
+    return [f"{line[0].upper()}{line[1:]}." for line in (corrected(counted), stand_ins(counted)) if line]
 
 
 def first_table(verdicts: Sequence[Verdict]) -> str:
     """What is decided, and a line per paper; Markdown."""
     counted = board(verdicts)
-    told = [f"{line[0].upper()}{line[1:]}." for line in (corrected(counted), stand_ins(counted)) if line]
+    told = _beside(counted)
     if counted.ours:
         told.append(f"Questions of ours, counted apart: {counted.ours.total()}.")
     tally = sum(counted.properties.values(), Counter[str]())
@@ -249,20 +261,6 @@ def headline(counted: Board) -> str:
         f"that the claim speaks of. For {first} of the measured the rule was registered, as it stands, before the "
         "runs began."
     )
-
-
-def _first(verdicts: Sequence[Verdict]) -> str:
-    counted = board(verdicts)
-    words = headline(counted)
-    made = _table("Empirical claims, by what they rest on", VERDICTS, counted.empirical)
-    later = [f"{row}{text}" for row in counted.empirical if (text := apart(counted, row))]
-    behind = ", ".join(f"{row} {runs}" for row, runs in counted.runs.items() if runs)
-    told = [f"{rows_told(counted).capitalize()}."] if counted.rows else []
-    told += [f"Distinct runs behind them: {behind}."] if behind else []
-    told += [f"{line[0].upper()}{line[1:]}." for line in (corrected(counted), stand_ins(counted)) if line]
-    if later:
-        told.append(f"Rules fixed or changed after their evidence: {'; '.join(later)}.")
-    return "\n\n".join([words, made, " ".join(told)] if told else [words, made])
 
 
 def _table(title: str, columns: Sequence[str], rows: Mapping[str, Counter[str]]) -> str:
@@ -306,10 +304,7 @@ def first_told(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
 
 def _by_paper(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
-    found: dict[str, list[Verdict]] = {}
-    for verdict in verdicts:
-        found.setdefault(verdict.claim.paper, []).append(verdict)
-    return list(found.values())
+    return [list(own) for _, own in groupby(verdicts, lambda verdict: verdict.claim.paper)]
 
 
 def telling(found: Iterable[Verdict], most: int = PER_PAPER) -> list[Verdict]:
@@ -352,6 +347,8 @@ def blocks(verdicts: Sequence[Verdict], source: Runs) -> dict[str, dict[str, str
     """File below the root -> name of a block -> its text; the verdicts were judged on the evidence of ``source``."""
     told = answers([OWN])
     others = beside_claims(told, source)
+    found = [(f.paper, (i, f.says, have(f.of(verdicts)), f.decides)) for i, f in enumerate(findings(OWN), 1)]
+    head = ["", "the paper says", "we have", "what decides"]
     return {
         "README.md": {
             "answers": answered(told, verdicts, "docs/images", others, whole=False),
@@ -360,7 +357,7 @@ def blocks(verdicts: Sequence[Verdict], source: Runs) -> dict[str, dict[str, str
         "docs/results.md": {
             "verdicts": table(verdicts),
             "answers": answered(told, verdicts, "images", others, whole=True),
-            "findings": findings_told(findings(OWN), verdicts),
+            "findings": _tables_by_paper("###", head, found, "rlll"),
         },
         "docs/contradictions.md": {"contradictions": contradictions(OWN)},
         "docs/claims.md": {"places": every_id(verdicts)},

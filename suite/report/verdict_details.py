@@ -79,15 +79,11 @@ def _facts(environment: Any) -> list[tuple[str, str]]:
         if name in OF_THE_RUN:
             continue
         if isinstance(value, dict):
-            value = ", ".join(f"{key} {_plain(key, item)}" for key, item in sorted(value.items()))
+            sizes = {key: size for key, size in value.items() if key.endswith("_bytes") and isinstance(size, int)}
+            shown = value | {key: f"{size / 2**30:.3g} GiB" for key, size in sizes.items()}
+            value = ", ".join(f"{key} {item}" for key, item in sorted(shown.items()))
         rows.append((name, str(value)))
     return rows
-
-
-def _plain(name: str, value: Any) -> str:
-    if name.endswith("_bytes") and isinstance(value, int):
-        return f"{value / 2**30:.3g} GiB"
-    return str(value)
 
 
 def departure_ledgers(folder: Path) -> list[DepartureLedger]:
@@ -206,10 +202,13 @@ def runs_behind(verdict: Verdict, artifact: Artifact, source: Runs) -> Iterator[
     for (experiment, _, _), runs in kinds.items():
         named = list(dict.fromkeys(groups.get(run.id, experiment) for run in runs))
         count = f"run {runs[0].id}" if len(runs) == 1 else f"{len(runs)} runs"
-        yield f"{count}, {few_names(named)}, {seeds(run.spec.seed for run in runs)}; {origin(runs)}"
+        which = " and ".join(filter(None, (", ".join(named[:-1]), named[-1])))
+        if len(named) > FEW:
+            which = f"{len(named)} settings from {named[0]} to {named[-1]}"
+        yield f"{count}, {which}, {seeds(run.spec.seed for run in runs)}; {origin(runs)}"
 
 
-def groups_of(artifact: Artifact, profile: str = "") -> dict[str, str]:
+def groups_of(artifact: Artifact, profile: str) -> dict[str, str]:
     """By run id, the name of its group of the artifact as figures show it; a group at ``profile`` goes first."""
     found: dict[str, str] = {}
     for name in sorted(PROFILES, key=lambda each: each != profile):
@@ -217,13 +216,6 @@ def groups_of(artifact: Artifact, profile: str = "") -> dict[str, str]:
             for spec in specs:
                 found.setdefault(spec.id, METHODS.sub(lambda method: method[0].upper(), group))
     return found
-
-
-def few_names(names: Sequence[str]) -> str:
-    """Names in a line: all of four, of more the first and the last."""
-    if len(names) > FEW:
-        return f"{len(names)} settings from {names[0]} to {names[-1]}"
-    return " and ".join([*([", ".join(names[:-1])] if names[1:] else []), names[-1]])
 
 
 def seeds(used: Iterable[int]) -> str:
