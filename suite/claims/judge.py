@@ -83,23 +83,6 @@ VERDICTS = (
 )
 
 
-ALLOWED = {
-    "rule": f"one of {', '.join(RULES)}",
-    "profile": f"one of {', '.join(PROFILES)}",
-    "needs": f"one of {', '.join(NEEDS)}",
-    "says": "the statement, in a sentence",
-    "where": "the place in the paper",
-    "because": "the reason for the rule and its tolerance",
-    "printed": "numbers, two of them from low to high for side = 'range' (or give follows or asked in its place)",
-    "side": f"one of {', '.join(SIDES)} for rule = 'bound', and nothing for another",
-    "tolerance": "0 or more, once or for each printed number",
-    "relative": "0 or more, of rules within and bound alone",
-    "order": "two names or more, from least to most",
-    "kind": f"one of {', '.join(KINDS)}",
-    "margin": "above 0",
-}
-
-
 class ClaimError(ValueError):
     """A published file that cannot be read as claims."""
 
@@ -153,26 +136,31 @@ class Claim:
 
     def __post_init__(self) -> None:
         count = len(self.printed)
-        checks = {
-            "rule": self.rule in RULES,
-            "profile": self.profile in PROFILES,
-            "needs": self.needs in NEEDS,
-            "says": bool(self.says),
-            "where": bool(self.where),
-            "because": bool(self.because),
-            "printed": (self.rule not in ("within", "bound") or count > 0)
-            and (self.side != "range" or (count == 2 and self.printed[0] <= self.printed[1]))
-            and all(map(math.isfinite, self.printed)),
-            "side": (self.rule == "bound") == (self.side in SIDES),
-            "tolerance": (self.rule != "within" or all(t >= 0 for t in self.tolerance))
-            and (len(self.tolerance) == 1 or (self.rule == "within" and len(self.tolerance) == count)),
-            "relative": self.relative is None or (self.rule in ("within", "bound") and self.relative >= 0),
-            "order": self.rule != "order" or len(self.order) > 1,
-            "kind": self.kind in KINDS,
-            "margin": self.margin is None or (self.margin > 0 and math.isfinite(self.margin)),
-        }
-        if bad := [name for name, good in checks.items() if not good]:
-            raise ClaimError(f"claim {self.id}: {bad[0]} = {getattr(self, bad[0])!r} must be {ALLOWED[bad[0]]}")
+        ends = self.side != "range" or (count == 2 and self.printed[0] <= self.printed[1])
+        printed = ends and (count or self.rule not in ("within", "bound")) and all(map(math.isfinite, self.printed))
+        each = len(self.tolerance) == 1 or (self.rule == "within" and len(self.tolerance) == count)
+        checks = (  # field, whether it is as it must be, and how that is
+            ("rule", self.rule in RULES, f"one of {', '.join(RULES)}"),
+            ("profile", self.profile in PROFILES, f"one of {', '.join(PROFILES)}"),
+            ("needs", self.needs in NEEDS, f"one of {', '.join(NEEDS)}"),
+            ("says", self.says, "the statement, in a sentence"),
+            ("where", self.where, "the place in the paper"),
+            ("because", self.because, "the reason for the rule and its tolerance"),
+            ("printed", printed,
+             "numbers, two of them from low to high for side = 'range' (or give follows or asked in its place)"),
+            ("side", (self.rule == "bound") == (self.side in SIDES),
+             f"one of {', '.join(SIDES)} for rule = 'bound', and nothing for another"),
+            ("tolerance", each and (self.rule != "within" or all(t >= 0 for t in self.tolerance)),
+             "0 or more, once or for each printed number"),
+            ("relative", self.relative is None or (self.rule in ("within", "bound") and self.relative >= 0),
+             "0 or more, of rules within and bound alone"),
+            ("order", self.rule != "order" or len(self.order) > 1, "two names or more, from least to most"),
+            ("kind", self.kind in KINDS, f"one of {', '.join(KINDS)}"),
+            ("margin", self.margin is None or 0 < self.margin < math.inf, "above 0"),
+        )  # fmt: skip
+        for name, good, allowed in checks:
+            if not good:
+                raise ClaimError(f"claim {self.id}: {name} = {getattr(self, name)!r} must be {allowed}")
 
     def tolerances(self, count: int) -> tuple[float, ...]:
         """Absolute tolerance for each of ``count`` values."""

@@ -37,22 +37,17 @@ def files(name: str, kind: str = "paper") -> dict[str, str]:
     return made
 
 
-def check_free(name: str, kind: str = "paper") -> None:
-    """Raise PaperError for a name that no paper or experiment can have, or that is taken."""
-    check_name(name)
-    if name in PAPERS or name in RESERVED:
-        raise PaperError(f"{name!r} is taken; the papers here are {', '.join(PAPERS)}")
-    if importlib.util.find_spec(f"{name}_{kind}"):
-        raise PaperError(f"a package {name}_{kind} is already installed here; take another name")
-
-
 def new_package(name: str, into: Path | None, kind: str = "paper") -> list[str]:
     """Write a paper's or an experiment's package into a folder that is empty or not there; returns what to say.
 
     Raises PaperError for a name that cannot be used and for a folder with something in it, ValueError for one that
     cannot be written.
     """
-    check_free(name, kind)
+    check_name(name)
+    if name in PAPERS or name in RESERVED:
+        raise PaperError(f"{name!r} is taken; the papers here are {', '.join(PAPERS)}")
+    if importlib.util.find_spec(f"{name}_{kind}"):
+        raise PaperError(f"a package {name}_{kind} is already installed here; take another name")
     folder = into or Path(name)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise PaperError(f"{folder} is not an empty folder; name another with --into")

@@ -24,7 +24,11 @@ def status(store: Path) -> dict[str, Any]:
     """The state of a store as plain values; reads files alone and disturbs no worker. Raises StoreError."""
     held = Store(store)
     wanted = wanted_runs(store)
-    stored, now = held.ids(), _clock(store)
+    stored = held.ids()
+    try:
+        now = now_in(store / "staging")  # by the file system's clock, which the signs of life carry
+    except OSError:  # nothing can be written there
+        now = time.time()
     runs: dict[str, dict[str, Any]] = {}
     for folder in sorted((store / "partial").glob("*/*")):
         run_id = folder.parent.name
@@ -109,14 +113,6 @@ def seconds_left(
     if not gained or not spent:
         return 0.0 if not estimated else None
     return (sum(estimated.values()) - sum(done.values())) / (gained / spent) / len(working)
-
-
-def _clock(store: Path) -> float:
-    """The time by the file system's clock, which the signs of life carry; ours where nothing can be written."""
-    try:
-        return now_in(store / "staging")
-    except OSError:
-        return time.time()
 
 
 def lines(found: Mapping[str, Any]) -> list[str]:

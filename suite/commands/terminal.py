@@ -19,11 +19,8 @@ def folded(lines: Iterable[str], width: int, indent: str = INDENT) -> list[str]:
     """Each line in as many of at most ``width`` characters as it takes, the further ones indented."""
     text: list[str] = []
     for line in lines:
-        text += [line]
-        if len(line) > width:
-            text[-1:] = textwrap.wrap(
-                line, width, subsequent_indent=indent, drop_whitespace=True, break_on_hyphens=False
-            )
+        fits = len(line) <= width
+        text += [line] if fits else textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False)
     return text
 
 

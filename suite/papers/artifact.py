@@ -92,10 +92,8 @@ class Frame:
     def here(self, group: str) -> list[int]:
         """The positions of the stored runs of a group. Raises UnusableRun for one that is damaged."""
         found = [at for at in self.groups.get(group, ()) if self.ids[at]]
-        for at in found:
-            if (fault := self.rows[at]["fault"]) is not None:
-                raise fault
-            self.read.add(self.ids[at])
+        self.refuse_damaged(found)
+        self.read.update(self.ids[at] for at in found)
         return found
 
     def runs_of(self, group: str) -> list[Run]:
@@ -232,11 +230,6 @@ class Quantity:
         return over_seeds(value, dict.fromkeys(own), note, proxy=shown)
 
 
-def no_runs(profile: str) -> Groups:
-    """For artifacts decided by arithmetic alone."""
-    return {}
-
-
 @dataclass(eq=False)
 class Artifact:
     """What is measured and drawn from one frame.
@@ -244,8 +237,8 @@ class Artifact:
     Attributes:
         id: its paper, a slash, and its own name.
         title: in a line.
-        runs: by profile, the groups of runs that it asks for. Asked once for each profile, since every specification
-            it makes is frozen and hashed; nobody changes what it returned.
+        runs: by profile, the groups of runs that it asks for; none where arithmetic alone decides. Asked once for
+            each profile, since every specification it makes is frozen and hashed; nobody changes what it returned.
         draw: fills a figure from the frame; None where the claims table says all there is to see.
         alt: what the drawing shows, for readers who cannot see it.
         size: of the drawing, in inches.
@@ -257,12 +250,12 @@ class Artifact:
 
     id: str
     title: str
-    runs: Callable[[str], Groups] = no_runs
+    runs: Callable[[str], Groups] = field(default=lambda profile: {})
     draw: Callable[[Frame, Figure], None] | None = None
     alt: str = ""
     size: tuple[float, float] = (6.4, 4.0)
     frame: Callable[..., pd.DataFrame] | None = None
-    beside: Callable[[str], Groups] = no_runs
+    beside: Callable[[str], Groups] = field(default=lambda profile: {})
     quantities: dict[str, Quantity] = field(default_factory=dict)
     more: Callable[[Frame], Mapping[str, Quantity]] = field(default=lambda frame: {})
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from suite.claims.board import corrected_verdicts, of_a_family
@@ -153,18 +154,15 @@ def _asked(artifact: str) -> set[str]:
     return before | {claim.quantity for claim in entries(paper) if claim.artifact == artifact}
 
 
-def is_timed(name: str) -> bool:
-    """Whether the results of an experiment rest on times, so that no two runs of it agree."""
-    with suppress(KeyError):  # of a paper that is not here
-        return experiment(name).timed
-    return False
-
-
-def is_arithmetic(name: str) -> bool:
-    """Whether an experiment counts and calculates, so that every execution agrees to rounding."""
+def _is(trait: str, name: str) -> bool:
+    """Whether an experiment has a trait: False of a paper that is not here."""
     with suppress(KeyError):
-        return experiment(name).arithmetic
+        return bool(getattr(experiment(name), trait))
     return False
+
+
+is_timed = partial(_is, "timed")  # its results rest on times, so that no two runs of it agree
+is_arithmetic = partial(_is, "arithmetic")  # it counts and calculates, so that every execution agrees to rounding
 
 
 def relate(held: Run, brought: Run) -> str:

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from paper_figures.crossbow.settings import lenet
-from paper_figures.isgd.fig1 import iid_runs
+from paper_figures.isgd.fig1 import IID
 from suite.claims.estimate import MODELLED, REDUCED, STAND_IN, WHOLE
 from suite.data.catalogue import DATASETS
 from suite.papers.catalogue import PAPERS, paper
@@ -263,7 +263,7 @@ def test_what_the_table_calls_exact_are_experiments():
     ],
 )
 def test_a_grade_counts_the_settings_that_are_printed(claim, spec, told):
-    assert graded(claim, spec or iid_runs("paper")["iid"][0]).printed == told
+    assert graded(claim, spec or IID.runs("paper")["iid"][0]).printed == told
 
 
 def test_descriptions_count_epochs_as_the_papers_do():
@@ -274,7 +274,7 @@ def test_descriptions_count_epochs_as_the_papers_do():
 
 def test_an_epoch_of_a_cycle_of_ten_batches_is_one_of_them_each():
     """ISGD's Fig. 1 trains on 10,000 of CIFAR-10's pictures and counts how often it has seen them."""
-    (spec,) = iid_runs("paper")["iid"]
+    (spec,) = IID.runs("paper")["iid"]
     assert describe(spec).epochs == 2200
     claim = "isgd/fig1a/all-done"
     assert graded(claim, spec) == Grade(WHOLE, "", True)
