@@ -288,9 +288,8 @@ def draw_memory(frame: Frame, figure: Figure) -> None:
     left.bar(list(settings.NETWORKS.values()), saved(frame))
     left.axhline(50, color="C1", linestyle="--")
     left.annotate("printed limit", (-0.4, 50.5), va="bottom")
-    left.set_ylim(0, 56)
     left.grid(visible=False, axis="x")
-    left.set_ylabel("saved by the offline plan (%)")
+    left.set(ylim=(0, 56), ylabel="saved by the offline plan (%)")
     left.tick_params(axis="x", rotation=30)
     table = readings.only(frame, "memory").curve("memory")
     table = table[table["batch"] == table["batch"].max()]

@@ -19,14 +19,11 @@ def runs_resnet32(profile: str) -> Groups:
     return settings.timed_groups(profile, "s-sgd 1", "sma 1", "sma 4")
 
 
-def runs_eight_gpus(profile: str) -> Groups:
-    return settings.groups(profile, "s-sgd 8", "sma 8", "sma 16", "sma 32")
-
-
 PANELS = (
     ("a", "Test accuracy of ResNet-32 on one device", runs_resnet32, "", (7.4, 3.8)),
     ("b", "Test accuracy of VGG-16 on one device", settings.vgg16, "", (7.4, 3.8)),
-    ("c", "Test accuracy of ResNet-32 with the replicas of 8 GPUs, against epochs", runs_eight_gpus,
+    ("c", "Test accuracy of ResNet-32 with the replicas of 8 GPUs, against epochs",
+     lambda profile: settings.groups(profile, "s-sgd 8", "sma 8", "sma 16", "sma 32"),
      " Beside it the printed seconds to 80%.", (8.4, 4.2)),
     ("d", "Test accuracy of VGG-16 against epochs", settings.vgg16, "", (6.4, 4.0)),
 )  # fmt: skip
@@ -36,27 +33,16 @@ ARTIFACTS = A, B, C, D = tuple(
 )
 
 
-def log_lead(a: float, b: float) -> float:
-    return math.log(b / a)
-
-
+log_lead = lambda a, b: math.log(b / a)
 A.quantities["other-thresholds"] = pair("sma 4", "s-sgd 1", log_lead, "log of times", levels=(0.6, 0.7, 0.8), timed=4)
 B.quantities["other-thresholds"] = pair(
     "sma 3", "s-sgd 1", log_lead, "log of epochs, times left out", levels=(0.4, 0.5, 0.6), shown=True
 )
 for panel in ARTIFACTS:
     panel.table(accuracy_table)
-
-
-@A.drawing
-def draw_resnet32(frame: Frame, figure: Figure) -> None:
-    plots.curves(frame, figure.subplots(), settings.FINAL_TARGET)
-
-
-@B.drawing
-@D.drawing
-def draw_vgg16(frame: Frame, figure: Figure) -> None:
-    plots.curves(frame, figure.subplots(), settings.VGG_TARGET, instead="VGG-16")
+A.drawing(lambda frame, figure: plots.curves(frame, figure.subplots(), settings.FINAL_TARGET))
+for panel in (B, D):
+    panel.drawing(lambda frame, figure: plots.curves(frame, figure.subplots(), settings.VGG_TARGET, instead="VGG-16"))
 
 
 @C.drawing

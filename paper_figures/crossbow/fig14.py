@@ -14,10 +14,6 @@ from suite.report.style import PALETTE
 from suite.runs.store import Run
 
 
-def runs_resnet32(profile: str) -> Groups:
-    return settings.timed_groups(profile, "sma 1", "sma 2", "sma 4")
-
-
 def runs_vgg16(profile: str) -> Groups:
     found = settings.throughput(profile) if profile == "paper" else {}
     return settings.called(found, {readings.THROUGHPUT: "crossbow_vgg16"})
@@ -26,7 +22,7 @@ def runs_vgg16(profile: str) -> Groups:
 A = Artifact(
     "crossbow/fig14a",
     "Throughput of ResNet-32 on one device against learners",
-    runs_resnet32,
+    lambda profile: settings.timed_groups(profile, "sma 1", "sma 2", "sma 4"),
     alt="Throughput against learners, relative to one, and time to accuracy against learners.",
     size=(8.0, 4.2),
 )
@@ -94,8 +90,7 @@ def draw_resnet32(frame: Frame, figure: Figure) -> None:
         best = printed_value(f"crossbow/fig14a/{claim}")
         axes.set_ylim(0)
         plots.printed_line(axes, best, f"printed best: m = {best:g}")
-        axes.set_xticks([1, 2, 3, 4])
-        axes.set_xlabel("learners on one device, m")
+        axes.set(xticks=[1, 2, 3, 4], xlabel="learners on one device, m")
         plots.legend_above(axes, 1)
     right.set_ylabel(f"time to {table['target'].iloc[0]:g}%, in epochs of one learner")
     plots.say_stand_in(right, table["stand_in"].iloc[0])

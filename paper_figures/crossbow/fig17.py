@@ -64,8 +64,7 @@ def draw(frame: Frame, figure: Figure) -> None:
         axes.annotate(
             f"printed: +{gain:g}%\n(m = {m})", ("none", top), (12, 0), textcoords="offset points", va="center"
         )
-    axes.set_xlim(-0.4, 3.9)
-    axes.set_ylim(0, 1.1 * table["images_per_second"].max())
+    axes.set(xlim=(-0.4, 3.9), ylim=(0, 1.1 * table["images_per_second"].max()))
     axes.set(xlabel="synchronisation interval $\\tau$", ylabel="images/s on 8 GPUs")
     axes.set_title("8 GPUs not run: a cost model solved from the paper, and hosts asleep", fontsize="small")
     axes.legend(title="", loc="lower right", fontsize="small")

@@ -81,7 +81,6 @@ def draw_schedule(frame: Frame, figure: Figure) -> None:
     axes.step(table["epoch"], table["rate"], where="post", label="ours")
     drops = printed("crossbow/fig9d/lr-schedule")
     plots.printed_marks(axes, drops, table["rate"][1:3], "printed epochs of the drops")
-    axes.set_yscale("log")
-    axes.set(xlabel="epoch", ylabel="learning rate (resnet-50.sh starts at 0.1)")
+    axes.set(yscale="log", xlabel="epoch", ylabel="learning rate (resnet-50.sh starts at 0.1)")
     axes.set_title("Learning rate of ResNet-50; accuracy not run: needs ImageNet", fontsize="small")
     axes.legend()

@@ -8,6 +8,7 @@ the algorithm alone, and of them the paper says that further learners cost none 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from paper_figures.crossbow import plots, settings
@@ -44,22 +45,16 @@ def noted(groups: tuple[str, str], frame: Frame) -> str:
     return f"epochs, {said}; {settings.LENET_LENGTH + 1} is later than the runs are long"
 
 
-def saved(groups: tuple[str, str], frame: Frame) -> Interval:
-    """Epochs that the first group saves, paired by seed."""
-    first, second = (arrivals(frame, group) for group in groups)
-    return paired_difference(first, second)
-
-
-def kept(groups: tuple[str, str], frame: Frame) -> Interval:
-    """Epochs of the second group over those of the first, paired by seed."""
-    first, second = (arrivals(frame, group) for group in groups)
-    return paired_ratio(first, second)
+def compared(how: Callable[..., Interval], groups: tuple[str, str], frame: Frame) -> Interval:
+    """Epochs of two groups, paired by seed: what the first saves, or the second's over the first's."""
+    return how(*(arrivals(frame, group) for group in groups))
 
 
 for k in DECIDING:
-    compared = {f"{rival}-{k}": (saved, (f"sma {k}", f"{rival} {k}")) for rival in RIVALS}
-    for name, (value, groups) in {**compared, f"epochs-kept-{k}": (kept, ("sma 1", f"sma {k}"))}.items():
-        PANEL.quantities[name] = Quantity(partial(value, groups), groups, note=partial(noted, groups))
+    pairs = {f"{rival}-{k}": (paired_difference, (f"sma {k}", f"{rival} {k}")) for rival in RIVALS}
+    pairs[f"epochs-kept-{k}"] = paired_ratio, ("sma 1", f"sma {k}")
+    for name, (how, groups) in pairs.items():
+        PANEL.quantities[name] = Quantity(partial(compared, how, groups), groups, note=partial(noted, groups))
 
 
 @PANEL.table
@@ -73,6 +68,5 @@ def table(frame: Frame) -> pd.DataFrame:
 def draw(frame: Frame, figure: Figure) -> None:
     axes, rows = figure.subplots(), table(frame)
     plots.bars(rows, axes, "epochs", category="pair", dodge="method")
-    axes.set_ylabel("epochs to 99% test accuracy")
-    axes.set_xlabel("learners, each with batches of 16")
+    axes.set(xlabel="learners, each with batches of 16", ylabel="epochs to 99% test accuracy")
     plots.legend_above(axes)

@@ -10,18 +10,16 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from paper_figures.inverse_law.drawing import draw_law, finish_law, key, told, updates_table
 from paper_figures.inverse_law.law import LEAST_POINTS, Search, crossings, exponent, searches
 from paper_figures.inverse_law.misfits import largest_misfit
+from suite.batch_size.law import Updates
 from suite.claims.intervals import Interval
 from suite.lazy import Figure, pd
 from suite.papers.artifact import Artifact, Frame, Groups, Missing
 from suite.spec import RunSpec
-
-if TYPE_CHECKING:
-    from suite.batch_size.law import Updates
 
 WORD_BATCHES = (100, 200, 400, 800, 1600, 3200, 6400)
 CORPORA = {

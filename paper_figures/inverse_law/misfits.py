@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from paper_figures.inverse_law.law import (
@@ -47,7 +48,7 @@ from suite.papers.artifact import Frame, Missing, Quantity
 # Curves whose scatter between seeds is lent to those of one seed: the LeNet's on CIFAR.
 LENDING = (BY_NAME["cifar10_small-lr0p05"], BY_NAME["cifar100_small-lr0p05"])
 SLOW = 0.01  # the rate at which the law holds at every batch size
-BREAKS = "mnist_medium-lr0p05"  # the curve that leaves the law at small batches
+BREAKS = BY_NAME["mnist_medium-lr0p05"]  # the curve that leaves the law at small batches
 FAR = 16  # batch sizes whose law says what smaller ones were to need
 NEAR = 0.1  # misfit up to which a batch size is said to follow the law
 
@@ -242,16 +243,7 @@ def behind_slow(frame: Frame) -> list[float]:
 
 def breaking(frame: Frame) -> dict[float, list[Updates]]:
     """Updates of the curve that leaves the law, by threshold, the highest first."""
-    return dict(sorted(families(frame, BY_NAME[BREAKS]).items(), reverse=True))
-
-
-def breaking_groups(frame: Frame) -> Groups:
-    return family_groups(frame, BY_NAME[BREAKS])
-
-
-def each_holds_from(frame: Frame) -> list[float]:
-    """By threshold: the least batch size from which on the law of large batches is met within ``NEAR``."""
-    return [holds_from(counted) for counted in breaking(frame).values()]
+    return dict(sorted(families(frame, BREAKS).items(), reverse=True))
 
 
 def holds_from(counted: Sequence[Updates]) -> int:
@@ -274,6 +266,8 @@ ANSWERED = {
     "largest-misfit": Quantity(largest_slow, slow_groups, note=f"rate {SLOW}, every batch size fitted"),
     "misfit-behind": Quantity(behind_slow, slow_groups, note=BEHIND),
     "onset-rule": Quantity(lambda frame: [100 * NEAR, FAR], note=ALLOWED),
-    "onset-thresholds": Quantity(lambda frame: list(breaking(frame)), breaking_groups),
-    "onset-batches": Quantity(each_holds_from, breaking_groups),
+    "onset-thresholds": Quantity(lambda frame: list(breaking(frame)), partial(family_groups, row=BREAKS)),
+    "onset-batches": Quantity(
+        lambda frame: list(map(holds_from, breaking(frame).values())), partial(family_groups, row=BREAKS)
+    ),
 }

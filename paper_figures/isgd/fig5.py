@@ -83,14 +83,9 @@ def dent(frame: Frame) -> pd.Series:
     return pd.Series(falls[0] - falls[1])
 
 
-def top(frame: Frame) -> pd.Series:
-    """SGD's best test accuracy in per cent."""
-    return pd.Series(100 * (1 - column(frame, "sgd", "test_error")).max(1))
-
-
-def last(frame: Frame, group: str) -> pd.Series:
-    """Test accuracy in per cent at the end."""
-    return pd.Series(100 * (1 - column(frame, group, "test_error"))[:, -1])
+def accuracy(of: Callable[[np.ndarray], np.ndarray], group: str, frame: Frame) -> pd.Series:
+    """What is taken ``of`` a group's test accuracies in per cent [seeds, tests]."""
+    return pd.Series(of(100 * (1 - column(frame, group, "test_error"))))
 
 
 def saved(slow: float, fast: float) -> float:
@@ -151,11 +146,11 @@ for figure, quantities in {
     MNIST_ACCURACY: {"slightly-faster": SPEED, "isgd-at-least-sgd": LEAD, "sgd-dent": Quantity(dent, PAIR)},
     CIFAR_ACCURACY: {
         "isgd-above-sgd": LEAD,
-        "expected-top": Quantity(top, ("sgd",)),
+        "expected-top": Quantity(partial(accuracy, lambda tests: tests.max(1), "sgd"), ("sgd",)),
         "gain": Quantity(gain, PAIR, note=arrivals),
         "where-all-end": Quantity(where_all_end, PAIR),
-        "last": Quantity(partial(last, group="sgd"), ("sgd",)),
-        "caffe-schedule": Quantity(partial(last, group="caffe"), ("caffe",)),
+        "last": Quantity(partial(accuracy, lambda tests: tests[:, -1], "sgd"), ("sgd",)),
+        "caffe-schedule": Quantity(partial(accuracy, lambda tests: tests[:, -1], "caffe"), ("caffe",)),
     },
     MNIST_TRAINING: {"isgd-lower": TRAINING, "lower-by-iteration": Quantity(by_iteration, PAIR)},
     CIFAR_TRAINING: {"isgd-lower": TRAINING},

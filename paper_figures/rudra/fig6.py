@@ -46,4 +46,4 @@ def faster(frame: Frame) -> Interval:
 
 
 PANEL.table(partial(tradeoff, "hardsync"))
-PANEL.drawing(partial(draw_tradeoff, "hardsync"))
+PANEL.drawing(lambda frame, figure: draw_tradeoff("hardsync", frame, figure))

@@ -62,4 +62,4 @@ def mean_staleness(frame: Frame) -> list[float]:
 
 for panel, protocol in ((FIG7A, "lambda-softsync"), (FIG7B, "1-softsync")):
     panel.table(partial(tradeoff, protocol))
-    panel.drawing(partial(draw_tradeoff, protocol))
+    panel.drawing(lambda frame, figure, protocol=protocol: draw_tradeoff(protocol, frame, figure))

@@ -58,7 +58,7 @@ def test_losses_are_read_as_printed() -> None:
 
 
 def test_translation_has_seven_sizes_four_rates_and_five_seeds() -> None:
-    specs = [spec for rate in fig2.RATES for spec in fig2.figure_specs(rate, "paper")]
+    specs = [spec for rate in fig2.RATES for spec in fig2.panel_runs(rate, "paper")["panel"]]
     assert sorted({spec.settings["words"] for spec in specs}) == [100, 200, 400, 800, 1600, 3200, 6400]
     assert sorted({spec.settings["rate"] for spec in specs}) == [0.1, 0.2, 0.5, 1.0]
     assert (len({spec.seed for spec in specs}), len(specs)) == (5, 140)

@@ -166,7 +166,7 @@ def test_europarl_is_trained_on_and_newstest_translated(tmp_path):
         table.to_parquet(folder / f"{info.prefix(split)}-00000-of-00001.parquet")
 
     pairs = load_pairs("number_phrases", "train")[:400]
-    (spec, *_) = fig2.figure_specs(0.5, "paper")
+    (spec, *_) = fig2.panel_runs(0.5, "paper")["panel"]
     little = {
         "vocabulary": 60,
         "model": {"embedding": 8, "hidden": 8},
