@@ -67,16 +67,24 @@ def at_once(run: Run, learners: int) -> str:
     return f"{text}vectorised {together:.2f} times as fast as one after another"
 
 
-A.quantity("throughput", [readings.THROUGHPUT], note=lambda frame: at_once(readings.only(frame, "throughput"), 4))(
-    lambda frame: speed_up(readings.of_gpu(frame), 4)
-)
-A.quantity("intro-1p8", [readings.THROUGHPUT], beside=OTHERS, note=lambda frame: at_once(*best(frame)))(
-    lambda frame: speed_up(*best(frame))
-)
+@A.quantity("throughput", [readings.THROUGHPUT], note=lambda frame: at_once(frame.runs_of(readings.THROUGHPUT)[0], 4))
+def of_four(frame: Frame) -> Interval:
+    """With four learners."""
+    return speed_up(readings.of_gpu(frame), 4)
+
+
+@A.quantity("intro-1p8", [readings.THROUGHPUT], beside=OTHERS, note=lambda frame: at_once(*best(frame)))
+def of_any(frame: Frame) -> Interval:
+    """The best of all networks and numbers of learners."""
+    return speed_up(*best(frame))
+
+
 A.table(readings.throughput_table)
-A.drawing(
-    lambda frame, figure: plots.throughput(frame, figure.subplots(), {4: printed_value("crossbow/fig12a/throughput")})
-)
+
+
+@A.drawing
+def draw_throughput(frame: Frame, figure: Figure) -> None:
+    plots.throughput(frame, figure.subplots(), {4: printed_value("crossbow/fig12a/throughput")})
 
 
 # ---------------------------------------------------------------- epochs, and their product

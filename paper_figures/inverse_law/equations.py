@@ -9,6 +9,7 @@ proportion to M above it. Eq. 5 multiplies Eq. 2 by these, and Eq. 8 has one lea
 from __future__ import annotations
 
 import math
+from functools import partial
 from statistics import fmean
 from typing import Any
 
@@ -172,9 +173,13 @@ def around_knee(below: bool, frame: Frame) -> tuple[list[float], str]:
     return slopes.tolist(), f"M = {part[0]} to {part[-1]}, knee at {knee:.0f}"
 
 
+def slope_around_knee(below: bool, frame: Frame) -> Interval:
+    return mean_interval(around_knee(below, frame)[0])
+
+
 for name, below in (("flat-below", True), ("linear-above", False)):
     add = EQ4.quantity(name, ["loop"], note=lambda frame, below=below: around_knee(below, frame)[1])
-    add(lambda frame, below=below: mean_interval(around_knee(below, frame)[0]))
+    add(partial(slope_around_knee, below))
 
 
 def seed_seconds(frame: Frame) -> pd.Series:
@@ -227,11 +232,16 @@ def fastest_over_knee(frame: Frame) -> Interval:
 # ---------------------------------------------------------------- Eq. 17
 
 
-# Share of unseen number phrases translated exactly by beam search: does the model translate at all?
-EQ17.quantity("phrases-exact", ["phrases"])(lambda frame: frame.one("phrases")["exact_beam"])
-# BLEU on Multi30k's captions, with its signature: a small network and a short training.
-of_captions = EQ17.quantity("captions-bleu", ["captions"], note=lambda frame: frame.one("captions")["signature"])
-of_captions(lambda frame: frame.one("captions")["bleu_beam"])
+def translated(corpus: str, measure: str, frame: Frame) -> float:
+    """A measure of a training's translations by beam search."""
+    return float(frame.one(corpus)[measure])
+
+
+# The share of unseen number phrases that are exact: does the model translate at all? And BLEU on Multi30k's captions,
+# with its signature, of a small network and a short training.
+EQ17.quantity("phrases-exact", ["phrases"])(partial(translated, "phrases", "exact_beam"))
+signed = EQ17.quantity("captions-bleu", ["captions"], note=lambda frame: frame.one("captions")["signature"])
+signed(partial(translated, "captions", "bleu_beam"))
 
 
 # ---------------------------------------------------------------- drawing

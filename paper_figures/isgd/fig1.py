@@ -141,17 +141,17 @@ def together(frame: Frame) -> list[float]:
     return [speed_spread(losses(frame, "iid")), mean_correlation(losses(frame, "iid"))]
 
 
-def at_400(frame: Frame) -> Any:
-    """The ten losses at epoch 400, averaged over 20 epochs. Raises Missing for a shorter run."""
+def at_400(of: Callable[[Any], float], frame: Frame) -> float:
+    """What is taken ``of`` the ten losses at epoch 400, averaged over 20 epochs. Raises Missing for a shorter run."""
     found = losses(frame, "iid")
     if len(found) < 410:
         raise Missing("410 epochs")
-    return found[390:410].mean(0).astype(float)
+    return float(of(found[390:410].mean(0).astype(float)))
 
 
-IID.quantity("epoch400-b4", ["iid"], note="lowest batch")(lambda frame: at_400(frame).min())
-IID.quantity("epoch400-b3", ["iid"], note="highest batch")(lambda frame: at_400(frame).max())
-IID.quantity("epoch400-spread", ["iid"])(lambda frame: at_400(frame).max() / at_400(frame).min())
+IID.quantity("epoch400-b4", ["iid"], note="lowest batch")(partial(at_400, min))
+IID.quantity("epoch400-b3", ["iid"], note="highest batch")(partial(at_400, max))
+IID.quantity("epoch400-spread", ["iid"])(partial(at_400, lambda ten: max(ten) / min(ten)))
 IID.quantity("fast-batches-done", ["iid"])(partial(completed, "iid", lambda at: sorted(at)[1]))
 IID.quantity("all-done", ["iid"])(partial(completed, "iid", max))
 

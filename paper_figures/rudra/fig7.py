@@ -8,6 +8,7 @@ from paper_figures.rudra import errors, times
 from paper_figures.rudra.drawing import draw_tradeoff, tradeoff
 from paper_figures.rudra.plans import IDENTITIES, clock, messages, training_groups
 from paper_figures.rudra.settings import LEARNERS, MANY, grid
+from suite.lazy import Figure
 from suite.papers.artifact import Artifact, Frame, Groups
 
 SHOWN = "Left: test error against training time, printed and ours; right: predicted time against learners."
@@ -60,6 +61,10 @@ def mean_staleness(frame: Frame) -> list[float]:
     return [float(run["mean"]) for run in frame.results("zero jitter")]
 
 
+def draw(protocol: str, frame: Frame, figure: Figure) -> None:
+    draw_tradeoff(protocol, frame, figure)
+
+
 for panel, protocol in ((FIG7A, "lambda-softsync"), (FIG7B, "1-softsync")):
     panel.table(partial(tradeoff, protocol))
-    panel.drawing(lambda frame, figure, protocol=protocol: draw_tradeoff(protocol, frame, figure))
+    panel.drawing(partial(draw, protocol))
