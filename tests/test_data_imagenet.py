@@ -144,7 +144,7 @@ def test_bad_rows_are_named(root: Path) -> None:
 def test_absent_and_incomplete_splits_are_refused(root: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="lacks split validation"):
         ImageNetStream("validation", 5, root)
-    with pytest.raises(DataError, match="imagenet is not below"):
+    with pytest.raises(DataError, match="imagenet is missing, since there is no folder"):
         ImageNetStream("train", 5, tmp_path / "nowhere")
     with pytest.raises(DataError, match="split 'test' does not exist; it has train, validation"):
         ImageNetStream("test", 5, tmp_path / "nowhere")

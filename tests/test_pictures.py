@@ -90,7 +90,8 @@ def test_an_artifact_has_a_page_and_the_figure_that_was_last_accepted(artifact, 
 
 
 def test_nothing_is_accepted_that_is_no_longer_drawn():
-    assert {name for which in PAPERS for name in load(which)} == set(DRAWN)
+    gone = {name for which in PAPERS for name in load(which)} - set(DRAWN)
+    assert not gone, f"{gone} is drawn no more: take it out of tests/pictures"
 
 
 def example() -> Figure:

@@ -145,7 +145,7 @@ def key(figure: Figure, *, whole: bool) -> None:
     marks += [
         Line2D([], [], label="printed ($\\mu$ at its left)", markerfacecolor="none", markersize=7, **grey),
         Line2D([], [], label=ours, **grey),
-        Line2D([], [], label="calibrated on", linestyle="none", marker="x", color=INK, markersize=7),
+        Line2D([], [], label=FITTED, linestyle="none", marker="x", color=INK, markersize=7),
     ]
     figure.legend(handles=marks, ncols=5, fontsize=8, loc="outside upper left")
 

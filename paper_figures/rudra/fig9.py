@@ -30,7 +30,7 @@ ARTIFACTS = (PANEL,)
 def table(frame: Frame) -> pd.DataFrame:
     """Where the four curves end: hours of 30 epochs, printed and predicted, and the printed top-1 error in %.
 
-    Columns: configuration, error, source ("printed", "predicted" or "calibrated on"), hours.
+    Columns: configuration, error, source ("printed", "predicted" or "fitted to"), hours.
     """
     minutes = times.predicted(frame)
     found = []

@@ -65,7 +65,10 @@ def explain(error: Exception) -> int:
         shown: Any = error
         shown.show()
     elif hasattr(error, "format_message"):
-        say(f"sgd-suite: {' '.join(error.format_message().split())}")
+        message = " ".join(error.format_message().replace("Value error, ", "").split())
+        if kind == "MissingParameter" and (context := getattr(error, "ctx", None)):
+            message = f"{message.removesuffix('.')}; see {context.command_path} --help"
+        say(f"sgd-suite: {message}")
     elif isinstance(error, ModuleNotFoundError) and top(str(error.name)) not in (*OURS, importer(error)):
         needing, cure = ("this", ALL) if importer(error) in OURS else (importer(error), top(str(error.name)))
         package = f"the Python package {error.name}, which is not installed here"

@@ -194,11 +194,12 @@ def show_unclaimed(selectors: Sequence[str], profile: str | None, source: Runs) 
                 continue
             for each in [profile] if profile else reversed(PROFILES):
                 if quantities := measure(artifact, source, each, claimed=False).found:
-                    rows = sheet(f"{artifact.id} at {each}", "ours [95%]", "seeds")
+                    rows = sheet(f"{artifact.id} at {each}, without a claim", "ours [95%]", "seeds")
                     rows.columns[1].no_wrap = True
                     for name, value in quantities.items():
                         rows.add_row(f"  {name}", ", ".join(values(value)), str(value.n))
                     console().print(rows)
+                    console().print()
                     shown = True
                     break
     return shown

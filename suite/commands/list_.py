@@ -13,6 +13,8 @@ from suite.papers import catalogue
 from suite.papers.catalogue import matching
 from suite.papers.evidence import committed_ids, ids_of_user
 
+LEAST = 24  # columns of a title beside its counts
+
 
 def listing(selectors: Sequence[str], store: Path | None) -> list[dict[str, Any]]:
     """One row per artifact with its claims and, per profile, how many runs it needs and who has them.
@@ -48,7 +50,7 @@ def _held(count: dict[str, int]) -> str:
 
 
 def lines(rows: Sequence[dict[str, Any]], columns: int) -> list[str]:
-    """The listing as text of so many columns, artifact by artifact; titles are folded under themselves."""
+    """The listing as text of so many columns, an artifact a line; titles stand below where it is narrow."""
     head = ("artifact", "claims", *PROFILES, "title")
     cells = [
         (row["id"], str(len(row["claims"])), *(_held(row["runs"][name]) for name in PROFILES), row["title"])
@@ -56,11 +58,13 @@ def lines(rows: Sequence[dict[str, Any]], columns: int) -> list[str]:
     ]
     widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)][:-1]
     text = []
+    beside = columns - sum(widths) - 2 * len(widths) >= LEAST
     for *fixed, title in (head, *cells):
         start = "".join(f"{cell:<{width}}  " for cell, width in zip(fixed, widths, strict=True))
-        text += textwrap.wrap(
-            title, max(columns, len(start) + 12), initial_indent=start, subsequent_indent=" " * len(start)
-        )
+        if beside:
+            text += textwrap.wrap(title, columns, initial_indent=start, subsequent_indent=" " * len(start))
+        else:
+            text += [start.rstrip(), *textwrap.wrap(title, columns, initial_indent="  ", subsequent_indent="  ")]
     total = sum(len(row["claims"]) for row in rows)
     counts = f"{counted(len(rows), 'artifact')}, {counted(total, 'claim')}"
     return [*text, f"{counts}; runs: yours + those that come with the suite, of all"]

@@ -189,4 +189,6 @@ def missing(name: str, root: Path | None = None) -> str:
         cure += f" or point it at what torchvision.datasets.{info.name.upper()} downloaded"
     if info.class_folders:
         cure += ", or a folder per class into imagenet/train and imagenet/val there"
+    if root and not root.is_dir():
+        return f"{name} is missing, since there is no folder {root}; {cure}"
     return f"{name} is not below {data_root(root)}; {cure}"

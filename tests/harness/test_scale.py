@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 import toy
 
+from suite.claims.judge import PROFILES
 from suite.commands.check import judge_selection
-from suite.commands.list_ import listing
+from suite.commands.list_ import lines, listing
 from suite.papers import measurement
 from suite.papers.catalogue import experiment
 from suite.runner.execute import RunnerConfig, execute_all
@@ -68,3 +69,12 @@ def test_ids_are_names_and_nothing_is_read_for_them(tmp_path: Path, opened: list
     opened.clear()
     assert len(Store(root).ids()) == 53
     assert opened == [str(root / "runs")]
+
+
+@pytest.mark.parametrize(("columns", "below"), [(80, False), (60, True)])
+def test_a_title_stands_below_its_counts_where_the_terminal_is_narrow(columns: int, below: bool) -> None:
+    title = "MNIST test accuracy, SGD and ISGD"
+    row = {"id": "isgd/fig5a", "title": title, "claims": [], "runs": {name: {"needed": 0} for name in PROFILES}}
+    *text, _ = lines([row], columns)
+    assert max(map(len, text)) <= columns
+    assert (f"  {title}" in text) == below
