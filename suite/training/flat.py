@@ -32,12 +32,6 @@ def arranged(pictures: Tensor) -> Tensor:
     return pictures.contiguous(memory_format=torch.channels_last) if pictures.dim() == 4 else pictures
 
 
-def _strides(shape: torch.Size, channels_last: bool) -> tuple[int, ...]:
-    """Of a parameter in [d], row by row or, of a convolution's weights, optionally channels-last."""
-    order = torch.channels_last if channels_last and len(shape) == 4 else torch.contiguous_format
-    return torch.empty(shape, device="meta", memory_format=order).stride()
-
-
 def misaligned(part: Tensor) -> bool:
     """Whether a part of a vector starts where some kernels of a GPU cannot read it."""
     return bool(part.storage_offset() * part.element_size() % ALIGNMENT)
@@ -58,6 +52,7 @@ class FlatModule:
     def __init__(self, module: nn.Module, *, channels_last: bool = False):
         self.module = module
         self.channels_last = channels_last
+        self.layout = torch.channels_last if channels_last else torch.contiguous_format  # of four axes
         self.names, self.parameters = zip(*module.named_parameters(), strict=True)
         self.shapes = tuple(p.shape for p in self.parameters)
         self.segments = tuple(consecutive(map(math.prod, self.shapes)))  # of each parameter, in [d]
@@ -65,7 +60,9 @@ class FlatModule:
         first = self.parameters[0]
         self.x = torch.empty(self.d, dtype=first.dtype, device=first.device)
         self.grad = torch.zeros_like(self.x)
-        self._strides = [_strides(shape, channels_last) for shape in self.shapes]
+        formats = [self.layout if len(shape) == 4 else torch.contiguous_format for shape in self.shapes]
+        like = [torch.empty(s, device="meta", memory_format=f) for s, f in zip(self.shapes, formats, strict=True)]
+        self._strides = [tensor.stride() for tensor in like]
         with torch.no_grad():
             for parameter, view, grad in zip(self.parameters, self.views(self.x), self.views(self.grad), strict=True):
                 view.copy_(parameter)
@@ -88,10 +85,6 @@ class FlatModule:
     def point(self) -> Tensor:
         """A copy of the parameters [d]."""
         return self.x.clone()
-
-    def arranged(self, pictures: Tensor) -> Tensor:
-        """Pictures in the layout of the module's weights."""
-        return arranged(pictures) if self.channels_last else pictures
 
     def load(self, x: Tensor, buffers: Tensor | None = None) -> None:
         """Copy a point [d] (and buffers [q]) into the module."""

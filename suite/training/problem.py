@@ -63,6 +63,7 @@ class Classification:
         self.transform, self.criterion, self.augmentation = transform, criterion, augmentation
         self.numerics, self.d, self.q = numerics, flat.d, flat.q
         self.batch_norm, self.dropout = flat.batch_norm, flat.dropout
+        self.layout = flat.layout if inputs.dim() == 4 else torch.contiguous_format
         self._initial_buffers = flat.buffers.clone()
 
     def b0(self) -> Tensor:
@@ -88,7 +89,7 @@ class Classification:
             inputs = self.augmentation.rule.cut(self.transform(self.inputs.index_select(0, examples)), *choices)
         else:
             inputs = self.transform(self.inputs.index_select(0, examples))
-        return self.flat.arranged(inputs), self.targets.index_select(0, examples)
+        return inputs.contiguous(memory_format=self.layout), self.targets.index_select(0, examples)
 
     def loss(self, x: Tensor, buffers: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         """Functional form; the looped path uses the bound module instead."""
@@ -123,7 +124,7 @@ class Classification:
                 norm.train()
                 norm.momentum = 1.0  # running statistics become those of the chunk
             for images in chunks:
-                module(flat.arranged(self.transform(images)))
+                module(self.transform(images).contiguous(memory_format=self.layout))
                 total += flat.buffers
         finally:
             for norm, momentum in zip(norms, kept, strict=True):

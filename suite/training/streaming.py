@@ -103,7 +103,7 @@ class StreamedImages:
         """Cropped inputs [b, 3, crop, crop] and targets [b] of one or several named batches, [2] or [2 m]."""
         parts = [self._batch(worker, number) for worker, number in examples.view(-1, 2).tolist()]
         inputs, targets = (torch.cat(part) for part in zip(*parts, strict=True))
-        return self.flat.arranged(inputs), targets
+        return inputs.contiguous(memory_format=self.flat.layout), targets
 
     def _batch(self, worker: int, number: int) -> tuple[Tensor, Tensor]:
         wanted = worker * self.part + number % self.part
@@ -142,7 +142,8 @@ def validated(
         for batch in stream.batches():
             take = min(size, wanted - seen)
             cut = centre_crop(batch.inputs.to(x.dtype) - mean, settings["crop"])
-            outputs, targets = flat.module(flat.arranged(cut))[:take], batch.targets[:take]
+            outputs = flat.module(cut.contiguous(memory_format=flat.layout))[:take]
+            targets = batch.targets[:take]
             loss += F.cross_entropy(outputs, targets, reduction="sum").item()
             best = outputs.topk(min(5, outputs.shape[1]), 1).indices == targets[:, None]
             wrong += take - int(best[:, 0].sum())

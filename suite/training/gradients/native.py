@@ -28,7 +28,6 @@ from reference_impls.rudra import Softsync, SoftsyncState
 from suite.models.layers import WithinChannelLRN
 from suite.models.network import Chain
 from suite.training.evaluation import WorstFirst
-from suite.training.flat import arranged
 from suite.training.gradients.backend import Backend, Batch, Reader, Rows, ServerStep
 from suite.training.gradients.native_check import agrees
 from suite.training.machine_code import NUMBERS, NativeError, Source
@@ -321,7 +320,8 @@ class Native(Backend):
         shared_by = threads(len(targets))
         if len(self._work) < (needed := self.library.work(len(targets), shared_by)):
             self._work = inputs.new_empty(needed)
-        return arranged(inputs), targets, shared_by
+        laid = inputs.contiguous(memory_format=torch.channels_last) if inputs.dim() == 4 else inputs
+        return laid, targets, shared_by
 
     def _factors(self, examples: int) -> Tensor:
         """What each dropout multiplies its outputs [examples, n] by, one after another; anything without one."""
