@@ -53,7 +53,7 @@ from suite.training.loop import TrainingRun
 from suite.training.numerics import apply, choose
 from suite.training.optimizers import TorchSGD
 from suite.training.schedules import rounds
-from suite.training.translation import Corpus, LanguageSide, TeacherForced, Translation, word_loss
+from suite.training.translation import Corpus, TeacherForced, Translation, word_loss
 
 FLOAT = 4  # bytes
 VECTORS = 6  # parameters, gradients, velocity: read and written
@@ -299,7 +299,7 @@ class Sentences(SteppedSgd):
 
     def __init__(self, workload: Workload, device: str):
         (rows,) = random_sentences(64 * workload.batch, 64 * workload.batch)
-        corpus = Corpus(range(TRANSLATION["vocabulary"]), LanguageSide(rows), LanguageSide(rows))
+        corpus = Corpus(range(TRANSLATION["vocabulary"]), rows, rows)
         sizes = {name: size for name, size in TRANSLATION.items() if name != "vocabulary"}
         problem = Translation(corpus, sizes, 0, device)
         super().__init__(AutogradGradients(problem), TorchSGD(MOMENTUM, DECAY), torch.tensor(RATE, device=device))

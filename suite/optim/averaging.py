@@ -20,7 +20,7 @@ from torch import Tensor
 from reference_impls import crossbow
 from reference_impls.contract import Sent, Turn
 from suite.communication.collectives import Local, in_process
-from suite.optim.solver import Grouped
+from suite.optim.solver import ONE, Grouped
 from suite.optim.vector import Loss, Pieces, Vector
 from suite.training.machine_code import FLAGS, NUMBERS, NativeError, Source
 
@@ -31,15 +31,13 @@ THREADS = 3  # one thread's pass takes less time than torch's operations shared 
 State = crossbow.SMAState
 
 
-def step(
-    algorithm: crossbow.SMA, state: State, turn: Turn, learner: int, gradient: Tensor | Pieces, lr: Tensor
-) -> None:
+def step(algorithm: crossbow.SMA, state: State, turn: Turn, learner: int, gradient: Tensor | Pieces) -> None:
     """A learner's step and correction; the first in a round also writes the new centre over the previous one."""
     if not _synchronises(algorithm, turn):
-        cast(Grouped, algorithm.optimizer).step_learner(learner, state.memory, state.replicas, gradient, lr)
+        cast(Grouped, algorithm.optimizer).step_learner(learner, state.memory, state.replicas, gradient)
         return
     together = one_pass(state.centre.dtype) if _fits(algorithm, state) else None
-    (in_passes if together is None else together)(algorithm, state, learner, gradient, lr)
+    (in_passes if together is None else together)(algorithm, state, learner, gradient)
 
 
 def agree(algorithm: crossbow.SMA, state: State, turn: Turn) -> State:
@@ -54,17 +52,16 @@ def on_devices(
     turn: Turn,
     losses: Sequence[Loss],
     sums: Tensor | Pieces,
-    lr: Tensor,
     sent: Sent = (),
 ) -> State:
     """A round of learners with reference models, whose corrections need the weights of all before the first step."""
     w, v, z, _ = state
     solver = cast(Grouped, algorithm.optimizer)
     if not _synchronises(algorithm, turn):
-        solver.step(v, w, sums, lr)
+        solver.step(v, w, sums, ONE)
         return state
     c, to_centre = algorithm.corrections(w, z)
-    solver.step(v, w, sums, lr)
+    solver.step(v, w, sums, ONE)
     w.sub_(c)
     _move_centre(algorithm, state, to_centre)
     return agree(algorithm, state, turn)
@@ -82,13 +79,13 @@ def _move_centre(algorithm: crossbow.SMA, state: State, to_centre: Tensor) -> No
     torch.add(total.add_(z), z_prev, alpha=algorithm.momentum, out=z_prev)
 
 
-def in_passes(algorithm: crossbow.SMA, state: State, learner: int, gradient: Tensor | Pieces, lr: Tensor) -> None:
+def in_passes(algorithm: crossbow.SMA, state: State, learner: int, gradient: Tensor | Pieces) -> None:
     """One learner's step and correction by torch's operations on whole vectors."""
     w, v, z, _ = state
     if learner == 0:
         _move_centre(algorithm, state, algorithm.corrections(w, z)[1])
     correction = (w[learner] - z).mul_(_alpha(algorithm))
-    cast(Grouped, algorithm.optimizer).step_learner(learner, v, w, gradient, lr)
+    cast(Grouped, algorithm.optimizer).step_learner(learner, v, w, gradient)
     w[learner].sub_(correction)
 
 
@@ -106,9 +103,7 @@ class OnePass:
         self._copy.argtypes = [ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
         self._step.argtypes = [*[ctypes.c_long] * 4, *[ctypes.c_void_p] * 6, *[ctypes.c_double] * 5]
 
-    def __call__(
-        self, algorithm: crossbow.SMA, state: State, learner: int, gradient: Tensor | Pieces, lr: Tensor
-    ) -> None:
+    def __call__(self, algorithm: crossbow.SMA, state: State, learner: int, gradient: Tensor | Pieces) -> None:
         solver, (w, v, z, z_prev) = cast(Grouped, algorithm.optimizer), state
         vector, where = solver.vector, [vectors.data_ptr() for vectors in (w[learner], v[learner], z, z_prev)]
         for own, members, group in zip(vector.groups, vector.members, solver.groups, strict=True):
@@ -124,7 +119,7 @@ class OnePass:
                 (ctypes.c_long * len(segments))(*[segment.stop - segment.start for segment in segments]),
                 (ctypes.c_void_p * len(gradients))(*gradients),
                 *where,
-                solver.rate(group, lr),
+                solver.rate(group),
                 group["momentum"],
                 group["weight_decay"],
                 _alpha(algorithm),
@@ -189,13 +184,13 @@ def _agrees(library: OnePass, numbers: torch.dtype, learners: int) -> bool:
     vector = Vector([group["params"] for group in groups])
     algorithm = crossbow.SMA(Grouped(vector, groups, fused=True), in_process(learners), alpha=0.3)
     begun = State(random(learners, vector.d), random(learners, vector.d), random(vector.d), random(vector.d))
-    gradients, one = random(learners, vector.d), torch.ones((), dtype=numbers)
+    gradients = random(learners, vector.d)
     ends = []
     for way in (library, in_passes):
         state = State(*[part.clone() for part in begun])
         for _ in range(3):
             for learner in range(learners):
-                way(algorithm, state, learner, gradients[learner][None], one)
+                way(algorithm, state, learner, gradients[learner][None])
             state = state._replace(centre=state.previous, previous=state.centre)
         ends.append(state)
     return all(torch.equal(a, b) for a, b in zip(*ends, strict=True))

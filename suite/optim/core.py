@@ -1,8 +1,8 @@
 """Where the optimisers touch the reference implementations: an algorithm, and where its weights lie.
 
 Updates are made where the weights lie, with one pass where whole vectors are written: twins of the ``update`` of
-their classes: same arguments, same state, equal to the bit with the same solver. The solver must overwrite points
-and memory (:class:`~suite.optim.solver.Grouped` with ``fused``). ``sums`` may be
+their classes, without the rate, which is one: same state, equal to the bit with the same solver. The solver must
+overwrite points and memory (:class:`~suite.optim.solver.Grouped` with ``fused``). ``sums`` may be
 :class:`~suite.optim.vector.Pieces`, where one worker's gradient is used at once.
 """
 
@@ -19,6 +19,7 @@ from reference_impls import crossbow, isgd, local_sgd, matex_agd, rudra
 from reference_impls.contract import Algorithm, GradientRef, Sent, Turn
 from suite.communication.collectives import CompletedSum
 from suite.optim import averaging
+from suite.optim.solver import ONE
 from suite.optim.vector import Loss, Pieces
 
 Update = Callable[..., Any]
@@ -30,7 +31,6 @@ def exchange(
     turn: Turn,
     losses: Sequence[Loss],
     sums: Tensor | Pieces,
-    lr: Tensor,
     sent: Sent = (),
 ) -> matex_agd.DelayedSGDState:
     """Synchronous, layer-wise and delayed exchange with the solver that sees a late gradient as if it were new."""
@@ -39,7 +39,7 @@ def exchange(
     state = state._replace(late=tuple(late))
     for part, total in matex_agd.arrivals(algorithm.order, due):
         gradient = total.div_(workers) if workers > 1 else total
-        algorithm.optimizer.step(state.memory[part], state.x[part], gradient, lr, part)
+        algorithm.optimizer.step(state.memory[part], state.x[part], gradient, ONE, part)
     return state
 
 
@@ -49,7 +49,6 @@ def solve_subproblem(
     turn: Turn,
     losses: Sequence[Loss],
     sums: Tensor | Pieces,
-    lr: Tensor,
     sent: Sent = (),
 ) -> isgd.ISGDState:
     """ISGD as the loops of its paper, branching on the host, where the control chart is but a few numbers.
@@ -78,7 +77,7 @@ def solve_subproblem(
         stays = psi > limit and iteration > algorithm.batches and algorithm.stop > 0
         if stays:
             state.anchor.copy_(x)
-        algorithm.optimizer.step(state.memory, x, gradient, lr)
+        algorithm.optimizer.step(state.memory, x, gradient, ONE)
     state.iteration.fill_(iteration + (not stays))
     state.chased.fill_(chased + 1 if chasing and stays else 0)
     state.chasing.fill_(stays)
@@ -110,7 +109,6 @@ def serve(
     turn: Turn,
     losses: Sequence[Loss],
     sums: Tensor | Pieces,
-    lr: Tensor,
     sent: Sent = (),
 ) -> rudra.SoftsyncState:
     """Rudra's server, which overwrites the sums [p, d]; the learners keep older weights, so no history is kept."""
@@ -126,13 +124,13 @@ def serve(
             gradient.add_(row)
         if sum(shares) > 1:
             gradient.div_(sum(shares))
-    algorithm.optimizer.step(state.memory, state.x, gradient, lr)
+    algorithm.optimizer.step(state.memory, state.x, gradient, ONE)
     return state._replace(versions=(state.x,))
 
 
-def local_step(algorithm: Any, state: Any, turn: Turn, learner: int, gradient: Tensor | Pieces, lr: Tensor) -> None:
+def local_step(algorithm: Any, state: Any, turn: Turn, learner: int, gradient: Tensor | Pieces) -> None:
     """One learner's own step, in its row of ``state.replicas`` [m, d]."""
-    algorithm.optimizer.step_learner(learner, state.memory, state.replicas, gradient, lr)
+    algorithm.optimizer.step_learner(learner, state.memory, state.replicas, gradient)
 
 
 def agree_on_mean(
@@ -178,9 +176,6 @@ def by_learner(algorithm: Algorithm[Any]) -> tuple[Callable[..., None], Update] 
     return BY_LEARNER.get(type(algorithm))
 
 
-ONE = torch.ones(())  # the rate that algorithms are told: the groups' own rates are the solver's
-
-
 class Core:
     """An algorithm with its solver and collective.
 
@@ -209,17 +204,12 @@ class Core:
     def moved(self, state: Any, x: Tensor, *, centre: bool) -> Any:
         """The same state with all workers' weights at x [d].
 
-        With ``centre`` all else that begins at the weights is there too (a centre, slow weights), and at rest.
+        With ``centre`` all else but the solver's memory begins anew there: a centre, slow weights, their velocity.
         """
-        names = ["x", "replicas"]
         if centre:
-            begun = self.algorithm.init(x)
-            names = [name for name in state._fields if name != "memory" and all_at(getattr(begun, name), x)]
-        fields = {name: getattr(state, name) for name in names if hasattr(state, name)}
-        moved = state._replace(**{name: x.expand_as(part).clone() for name, part in fields.items()})
-        if centre and hasattr(state, "velocity"):  # of DiLoCo's outer step
-            moved = moved._replace(velocity=torch.zeros_like(state.velocity))
-        return self.own(moved)
+            return self.own(self.algorithm.init(x)._replace(memory=state.memory))
+        fields = {name: getattr(state, name) for name in ("x", "replicas") if hasattr(state, name)}
+        return self.own(state._replace(**{name: x.expand_as(part).clone() for name, part in fields.items()}))
 
     def round(self, t: int, first: int) -> Turn:
         """Update t, with a new gradient of each worker held here, of which ``first`` is the first."""
@@ -228,7 +218,7 @@ class Core:
     def step(self, state: Any, turn: Turn, learner: int, gradient: Tensor | Pieces) -> None:
         """One learner's step from its gradient [1, d], in the state; for algorithms that have it ``by_learner``."""
         assert self.by_learner is not None
-        self.by_learner[0](self.algorithm, state, turn, learner, gradient, ONE.to(gradient.dtype))
+        self.by_learner[0](self.algorithm, state, turn, learner, gradient)
 
     def update(
         self, state: Any, turn: Turn, losses: Sequence[Loss], sums: Tensor | Pieces | None, sent: Sent = ()
@@ -237,20 +227,15 @@ class Core:
         if sums is None:
             assert self.by_learner is not None
             return self.by_learner[1](self.algorithm, state, turn)
-        rate = ONE.to(sums.dtype)
         if self.algorithm.sends and turn.entries and not sent:
             on_its_way: Any = CompletedSum(sums) if isinstance(sums, Pieces) else self.algorithm.send(sums)  # type: ignore[arg-type]
             sent = ((slice(0, sums.shape[-1]), on_its_way),)  # in one piece
         if self.in_place:
-            return IN_PLACE[type(self.algorithm)](self.algorithm, state, turn, losses, sums, rate, sent)
+            return IN_PLACE[type(self.algorithm)](self.algorithm, state, turn, losses, sums, sent)
         assert isinstance(sums, Tensor)  # pieces are for updates in place
         told = [torch.as_tensor(loss, dtype=torch.float64, device=sums.device) for loss in losses]
-        return self.algorithm.update(state, turn, torch.stack(told) if told else sums.new_zeros(0), sums, rate, sent)
-
-
-def all_at(part: Any, x: Tensor) -> bool:
-    """Whether a part of a state is one or several points [..., d], all of them x [d]."""
-    return isinstance(part, Tensor) and part.shape[-1:] == x.shape and torch.equal(part, x.expand_as(part))
+        found = torch.stack(told) if told else sums.new_zeros(0)  # [n]
+        return self.algorithm.update(state, turn, found, sums, ONE.to(sums.dtype), sent)
 
 
 def widened(before: Any, fresh: Any, old: int, d: int) -> Any:

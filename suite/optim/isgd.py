@@ -24,6 +24,10 @@ class Charted(Core):
         vectors = ("x", "anchor", "memory")
         return state._replace(**{name: part.cpu() for name, part in state._asdict().items() if name not in vectors})
 
+    def moved(self, state: Any, x: Tensor, *, centre: bool) -> Any:
+        """With its chart, which has no centre."""
+        return super().moved(state, x, centre=False)
+
 
 class ISGD(Algorithm):
     """Inconsistent SGD: batches whose loss lies above a control chart's limit are trained on again.

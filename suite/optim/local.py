@@ -14,6 +14,13 @@ from suite.optim.sma import Averaging
 from suite.optim.solver import Base
 
 
+def whole_steps(local_steps: int) -> int:
+    """The rule's h. Raises ValueError for none, by the name that it has here."""
+    if local_steps < 1:
+        raise ValueError(f"local_steps={local_steps} must be at least 1")
+    return local_steps
+
+
 class LocalSGD(Averaging):
     """Learners that take local steps by themselves and become their mean after every ``local_steps`` of them.
 
@@ -67,7 +74,7 @@ class LocalSGD(Averaging):
         group: Group | None = None,
         **options: Any,
     ):
-        rule = partial(local_sgd.LocalSGD, h=local_steps)
+        rule = partial(local_sgd.LocalSGD, h=whole_steps(local_steps))
         settings = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, **options}
         super().__init__(module, params, rule, learners, settings=settings, base=base, fused=fused, group=group)
 
@@ -123,7 +130,7 @@ class PostLocalSGD(Averaging):
         group: Group | None = None,
         **options: Any,
     ):
-        rule = partial(local_sgd.PostLocalSGD, h=local_steps, switch=switch)
+        rule = partial(local_sgd.PostLocalSGD, h=whole_steps(local_steps), switch=switch)
         settings = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, **options}
         super().__init__(module, params, rule, learners, settings=settings, base=base, fused=fused, group=group)
 
@@ -183,6 +190,6 @@ class DiLoCo(Averaging):
         group: Group | None = None,
         **options: Any,
     ):
-        rule = partial(local_sgd.DiLoCo, h=local_steps, alpha=outer_lr, momentum=outer_momentum)
+        rule = partial(local_sgd.DiLoCo, h=whole_steps(local_steps), alpha=outer_lr, momentum=outer_momentum)
         settings = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, **options}
         super().__init__(module, params, rule, learners, settings=settings, base=base, fused=fused, group=group)

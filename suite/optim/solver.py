@@ -12,11 +12,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim.sgd import sgd
 
 from suite.optim.vector import Pieces, Vector
-from suite.training.optimizers import ALL, Stepped, TorchSGD
+from suite.training.optimizers import ALL, Stepped, TorchSGD, fused_sgd
 
+ONE = torch.ones(())  # the rate that algorithms are told: the groups' own rates are the solver's
 SETTINGS = ("lr", "momentum", "weight_decay")  # of SGD's parameter groups
 MOST_KEPT = 64  # rows whose parts are remembered: points and memory of each learner
 
@@ -26,7 +26,7 @@ class Grouped:
 
     ``fused`` steps by torch's fused kernel, which overwrites points and memory in one pass where the solver of the
     papers' figures, ``Torch``, makes six and leaves them as they are; it rounds a product and a sum once and so
-    differs from it in the last places. The rate handed to ``step`` multiplies the groups' own.
+    differs from it in the last places. The rate handed to ``step`` is one, as the groups have their own.
     """
 
     def __init__(self, vector: Vector, groups: Sequence[Mapping[str, Any]], *, fused: bool):
@@ -45,7 +45,7 @@ class Grouped:
         if isinstance(grads, Pieces):
             all_x, all_v = self._parts(points), self._parts(memory)
             for members, group in zip(self.vector.members, self.groups, strict=True):
-                self._overwrite(all_x[members], grads.grads[members], all_v[members], lr, group)
+                self._overwrite(all_x[members], grads.grads[members], all_v[members], group)
             return points, memory
         start, stop, _ = part.indices(self.vector.d)
         cuts = [
@@ -57,7 +57,7 @@ class Grouped:
             for cut, members, group in cuts:
                 sizes = [own.stop - own.start for own in self.vector.segments[members] if start <= own.start < stop]
                 x, g, v = (pieces(vector, cut, sizes) for vector in (points, grads, memory))
-                self._overwrite(x, g, v, lr, group)
+                self._overwrite(x, g, v, group)
             return points, memory
         stepped = [
             TorchSGD(group["momentum"], group["weight_decay"]).step(
@@ -69,12 +69,10 @@ class Grouped:
             return stepped[0]
         return torch.cat([x for x, _ in stepped], -1), torch.cat([v for _, v in stepped], -1)
 
-    def step_learner(
-        self, learner: int, memory: Tensor, points: Tensor, gradient: Tensor | Pieces, lr: Tensor
-    ) -> None:
+    def step_learner(self, learner: int, memory: Tensor, points: Tensor, gradient: Tensor | Pieces) -> None:
         """Step one row of points and memory [m, d] from its gradient [1, d], with ``fused``."""
         own = slice(learner, learner + 1)
-        self.step(memory[own], points[own], gradient, lr)
+        self.step(memory[own], points[own], gradient, ONE)
 
     def lay_out(self, vector: Vector) -> None:
         """Step another vector from here on."""
@@ -90,31 +88,16 @@ class Grouped:
             found = self._kept[row.data_ptr()] = self.vector.views(row)
         return found
 
-    def rate(self, group: Mapping[str, Any], lr: Tensor) -> float:
-        """Of a group, in a step at ``lr``."""
-        return float(lr) * float(group["lr"] / self.divisor)
+    def rate(self, group: Mapping[str, Any]) -> float:
+        """Of a group."""
+        return float(group["lr"] / self.divisor)
 
     def _overwrite(
-        self,
-        points: list[Tensor],
-        grads: list[Tensor],
-        memory: list[Tensor],
-        lr: Tensor,
-        group: Mapping[str, Any],
+        self, points: list[Tensor], grads: list[Tensor], memory: list[Tensor], group: Mapping[str, Any]
     ) -> None:
         """Step one group by torch's fused kernel, which overwrites ``points`` and ``memory``."""
-        sgd(
-            points,
-            grads,
-            [piece if group["momentum"] else None for piece in memory],
-            fused=True,
-            momentum=group["momentum"],
-            weight_decay=group["weight_decay"],
-            lr=self.rate(group, lr),
-            dampening=0.0,
-            nesterov=False,
-            maximize=False,
-        )
+        if points:
+            fused_sgd(points, grads, memory, group["momentum"], group["weight_decay"], self.rate(group))
 
 
 def pieces(vector: Tensor, cut: slice, sizes: list[int]) -> list[Tensor]:
@@ -236,10 +219,8 @@ class Wrapped:
                 self._step_copy(row, {i: self.vector.part(i, own, start) for i in inside})
         return points, memory
 
-    def step_learner(
-        self, learner: int, memory: Tensor, points: Tensor, gradient: Tensor | Pieces, lr: Tensor
-    ) -> None:
-        """Overwrite one row of points [m, d] from its gradient [1, d]. ``lr`` must be one."""
+    def step_learner(self, learner: int, memory: Tensor, points: Tensor, gradient: Tensor | Pieces) -> None:
+        """Overwrite one row of points [m, d] from its gradient [1, d]."""
         self._bind(points)
         parts = gradient.grads if isinstance(gradient, Pieces) else self.vector.views(gradient[0])
         self._step_copy(learner, dict(enumerate(parts)))

@@ -13,11 +13,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from suite.training.flat import aligned
+from suite.training.flat import aligned, arranged
 from suite.training.loss_reading import LossReading, read_loss
 from suite.training.recording import Body, GraphRecorder
 
-Decode = Callable[[Tensor], Tensor]
 Sums = tuple[Tensor, Tensor]  # of a chunk: loss and wrong answers (0-d)
 Losses = Callable[[Tensor, Tensor, Tensor], Tensor]  # at a point [d], on images with labels: of each example [b]
 
@@ -37,18 +36,15 @@ def score(
     targets: Tensor,
     *,
     chunk: int = 500,
-    decode: Decode | None = None,
 ) -> Score:
     """Loss and error of a point [d] with buffers [q] on images [N, C, H, W] uint8. Nothing is read from the device.
-
-    The problem's transform decodes a chunk, unless ``decode`` is given.
 
     Raises:
         ValueError: There is no image.
     """
     with problem.flat.evaluating():
         outputs = _outputs(problem, x, buffers)
-        tested = lambda images, labels: sums_of(outputs(decoded(problem, images, decode)), labels)
+        tested = lambda images, labels: sums_of(outputs(problem.transform(images)), labels)
         return _over_chunks(tested, inputs, targets, chunk)
 
 
@@ -61,9 +57,8 @@ def read(
     targets: Tensor,
     *,
     chunk: int = 500,
-    decode: Decode | None = None,
 ) -> LossReading:
-    """A model's loss against a threshold, reading chunks until it is certain to lie above it.
+    """A model's loss on decoded inputs against a threshold, reading chunks until it is certain to lie above it.
 
     A sum that exceeds threshold x N can only grow, so the decision is that of the whole test. One number per chunk is
     read from the device.
@@ -75,10 +70,7 @@ def read(
     with problem.flat.evaluating():
         outputs = _outputs(problem, x, buffers)
         sums = (
-            (
-                F.cross_entropy(outputs(decoded(problem, images, decode)), labels, reduction="sum").item(),
-                labels.numel(),
-            )
+            (F.cross_entropy(outputs(images), labels, reduction="sum").item(), labels.numel())
             for images, labels in zip(inputs.split(chunk), targets.split(chunk), strict=True)
         )
         return read_loss(sums, targets.numel(), threshold)
@@ -110,10 +102,13 @@ class WorstFirst:
 
 
 class CapturedTest:
-    """The test whose forward pass on a chunk is one recorded call, kept by the shape of a chunk."""
+    """The test whose forward pass on a chunk is one recorded call, kept by the shape of a chunk.
 
-    def __init__(self, problem: Any, recorder: GraphRecorder, decode: Decode | None = None):
-        self.problem, self.recorder, self.decode = problem, recorder, decode
+    The problem's transform decodes images; they are taken as they are where they are ``decoded`` already.
+    """
+
+    def __init__(self, problem: Any, recorder: GraphRecorder, decoded: bool = False):
+        self.problem, self.recorder, self.decoded = problem, recorder, decoded
         self._chunks: dict[tuple[Any, ...], tuple[ChunkTest, Body]] = {}
 
     def score(self, x: Tensor, buffers: Tensor, inputs: Tensor, targets: Tensor, *, chunk: int = 500) -> Score:
@@ -156,7 +151,7 @@ class ChunkTest:
 
     def compute(self) -> None:
         problem, (x, buffers, images, labels) = self.test.problem, self.parts
-        batch, flat = decoded(problem, images, self.test.decode), problem.flat
+        batch, flat = arranged(images if self.test.decoded else problem.transform(images)), problem.flat
         named = {name: aligned(part) for name, part in (flat.named(x) | flat.named_buffers(buffers)).items()}
         with problem.numerics.forward:
             outputs = torch.func.functional_call(flat.module, named, (batch,)).to(x.dtype)
@@ -169,24 +164,16 @@ def sums_of(outputs: Tensor, labels: Tensor) -> Sums:
     return F.cross_entropy(outputs, labels, reduction="sum"), (outputs.argmax(1) != labels).sum()
 
 
-def already(images: Tensor) -> Tensor:
-    """Images of a sample that is stored decoded."""
-    return images
-
-
-def decoded(problem: Any, images: Tensor, decode: Decode | None) -> Tensor:
-    """What the network reads, channels-last: for batches of a test that is never the slower layout."""
-    batch = (decode or problem.transform)(images)
-    return batch.contiguous(memory_format=torch.channels_last) if batch.dim() == 4 else batch
-
-
 def _outputs(problem: Any, x: Tensor, buffers: Tensor) -> Callable[[Tensor], Tensor]:
-    """``batch [b, ...] -> outputs [b, classes]`` of a point, with which the network is loaded now."""
+    """``batch [b, ...] -> outputs [b, classes]`` of a point, with which the network is loaded now.
+
+    Batches are read channels-last, which for those of a test is never the slower layout.
+    """
     problem.flat.load_for_test(x, buffers)
 
     def outputs(batch: Tensor) -> Tensor:
         with problem.numerics.forward:
-            return problem.flat.module(batch).to(x.dtype)
+            return problem.flat.module(arranged(batch)).to(x.dtype)
 
     return outputs
 

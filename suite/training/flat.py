@@ -7,6 +7,7 @@ module functionally was slower.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate, pairwise
@@ -21,22 +22,14 @@ ALIGNMENT = 16  # bytes
 WORTH_BORROWING = 8192  # parameters per tensor above which attaching views costs less than copying the point
 
 
-def _views(flat: Tensor, tensors: Sequence[Tensor], channels_last: bool) -> Iterator[Tensor]:
-    """Consecutive views of ``flat`` [d] with the shapes of ``tensors``; 4-d ones optionally channels-last."""
-    start = 0
-    for tensor in tensors:
-        part = flat[start : start + tensor.numel()]
-        start += tensor.numel()
-        if channels_last and tensor.dim() == 4:
-            o, i, h, w = tensor.shape
-            yield part.view(o, h, w, i).permute(0, 3, 1, 2)
-        else:
-            yield part.view(tensor.shape)
-
-
 def consecutive(lengths: Iterable[int]) -> list[slice]:
     """Slices of these lengths, one behind the other."""
     return [slice(a, b) for a, b in pairwise(accumulate(lengths, initial=0))]
+
+
+def arranged(pictures: Tensor) -> Tensor:
+    """Pictures, or weights of convolutions, channels-last; tensors without four axes as they are."""
+    return pictures.contiguous(memory_format=torch.channels_last) if pictures.dim() == 4 else pictures
 
 
 def misaligned(part: Tensor) -> bool:
@@ -59,40 +52,35 @@ class FlatModule:
     def __init__(self, module: nn.Module, *, channels_last: bool = False):
         self.module = module
         self.channels_last = channels_last
-        named = list(module.named_parameters())
-        self.names = tuple(name for name, _ in named)
-        parameters = [p for _, p in named]
-        self.d = sum(p.numel() for p in parameters)
-        self.shapes = tuple(p.shape for p in parameters)
-        first = parameters[0]
+        self.layout = torch.channels_last if channels_last else torch.contiguous_format  # of four axes
+        self.names, self.parameters = zip(*module.named_parameters(), strict=True)
+        self.shapes = tuple(p.shape for p in self.parameters)
+        self.segments = tuple(consecutive(map(math.prod, self.shapes)))  # of each parameter, in [d]
+        self.d = self.segments[-1].stop
+        first = self.parameters[0]
         self.x = torch.empty(self.d, dtype=first.dtype, device=first.device)
         self.grad = torch.zeros_like(self.x)
-        self.segments = tuple(consecutive(p.numel() for p in parameters))  # of each parameter, in [d]
-        self.parameters = tuple(parameters)
-        self._like = [torch.empty(shape, device="meta") for shape in self.shapes]
+        formats = [self.layout if len(shape) == 4 else torch.contiguous_format for shape in self.shapes]
+        like = [torch.empty(s, device="meta", memory_format=f) for s, f in zip(self.shapes, formats, strict=True)]
+        self._strides = [tensor.stride() for tensor in like]
         with torch.no_grad():
-            for parameter, view, grad in zip(
-                parameters,
-                _views(self.x, parameters, channels_last),
-                _views(self.grad, parameters, channels_last),
-                strict=True,
-            ):
+            for parameter, view, grad in zip(self.parameters, self.views(self.x), self.views(self.grad), strict=True):
                 view.copy_(parameter)
                 parameter.data = view
                 parameter.grad = grad
-        self._places = [(p.size(), p.stride(), part.start) for p, part in zip(parameters, self.segments, strict=True)]
         self._attached = self.x.data_ptr()  # where the vector lies that the parameters are views of; 0: none
         self._set_apart()
         floating = [(n, b) for n, b in module.named_buffers() if b.is_floating_point()]
         self.q = sum(b.numel() for _, b in floating)
         self.buffer_shapes = {name: b.shape for name, b in floating}
         self.buffers = torch.empty(self.q, dtype=first.dtype, device=first.device)
-        for (name, buffer), view in zip(floating, _views(self.buffers, [b for _, b in floating], False), strict=True):
-            view.copy_(buffer)
+        views = self.named_buffers(self.buffers)
+        for name, buffer in floating:
+            views[name].copy_(buffer)
             owner, _, leaf = name.rpartition(".")
-            module.get_submodule(owner)._buffers[leaf] = view
+            module.get_submodule(owner)._buffers[leaf] = views[name]
         self.batch_norm = any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in module.modules())
-        self.dropout = any(isinstance(m, nn.modules.dropout._DropoutNd) for m in module.modules())
+        self.dropout = any(isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0 for m in module.modules())
 
     def point(self) -> Tensor:
         """A copy of the parameters [d]."""
@@ -117,7 +105,7 @@ class FlatModule:
             return
         for parameter in self.parameters:
             if parameter.dim() == 4:
-                parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
+                parameter.data = arranged(parameter.data)
                 self._attached = 0
 
     def restore(self, buffers: Tensor) -> None:
@@ -147,7 +135,7 @@ class FlatModule:
             x.device.type != "cpu"
             or not x.is_contiguous()
             or x.dtype != self.x.dtype
-            or self.d < WORTH_BORROWING * len(self._places)
+            or self.d < WORTH_BORROWING * len(self.parameters)
             or (x.data_ptr() - self.x.data_ptr()) % CACHE_LINE
         ):
             self.load(x, buffers)
@@ -159,9 +147,8 @@ class FlatModule:
     def _attach(self, x: Tensor) -> None:
         if x.data_ptr() == self._attached:
             return  # the parameters keep that memory alive, so it is the same vector still
-        start = x.storage_offset()
-        for parameter, (size, stride, offset) in zip(self.parameters, self._places, strict=True):
-            parameter.data = x.as_strided(size, stride, start + offset)
+        for parameter, view in zip(self.parameters, self.views(x), strict=True):
+            parameter.data = view
         self._attached = x.data_ptr()
         self._set_apart()
 
@@ -174,7 +161,11 @@ class FlatModule:
 
     def views(self, vector: Tensor) -> list[Tensor]:
         """The parts of a vector [d] in the parameters' order, shapes and layout."""
-        return list(_views(vector, self._like, self.channels_last))
+        start = vector.storage_offset()
+        return [
+            vector.as_strided(shape, stride, start + part.start)
+            for part, shape, stride in zip(self.segments, self.shapes, self._strides, strict=True)
+        ]
 
     def flatten(self, grads: Sequence[Tensor | None], out: Tensor) -> None:
         """Write gradients in the parameters' order into ``out`` [d]; an unused parameter's is zero."""
@@ -188,15 +179,12 @@ class FlatModule:
 
     def named_rows(self, points: Tensor) -> dict[str, Tensor]:
         """The parameters of points [n, d] by name, each [n, ...], as views in the bound layout."""
-        found = {}
-        for name, shape, part in zip(self.names, self.shapes, self.segments, strict=True):
-            rows = points[:, part]
-            if self.channels_last and len(shape) == 4:
-                o, i, h, w = shape
-                found[name] = rows.view(-1, o, h, w, i).permute(0, 1, 4, 2, 3)
-            else:
-                found[name] = rows.view(-1, *shape)
-        return found
+        places = zip(self.names, self.segments, self.shapes, self._strides, strict=True)
+        start, (rows, along) = points.storage_offset(), (len(points), points.stride(0))
+        return {
+            name: points.as_strided((rows, *shape), (along, *stride), start + part.start)
+            for name, part, shape, stride in places
+        }
 
     def flatten_rows(self, grads: Mapping[str, Tensor]) -> Tensor:
         """Inverse of ``named_rows``: gradients by name, each [n, ...], as rows [n, d]."""
@@ -214,8 +202,9 @@ class FlatModule:
 
     def named_buffers(self, buffers: Tensor) -> dict[str, Tensor]:
         """The floating-point buffers of a row [q] by name, as views."""
-        like = [torch.empty(shape, device="meta") for shape in self.buffer_shapes.values()]
-        return dict(zip(self.buffer_shapes, _views(buffers, like, False), strict=True))
+        parts = buffers.split([math.prod(shape) for shape in self.buffer_shapes.values()])
+        shaped = zip(self.buffer_shapes.items(), parts, strict=True)
+        return {name: part.view(shape) for (name, shape), part in shaped}
 
     def counters(self) -> dict[str, Tensor]:
         """Copies of the integer buffers: batch norm counts in them, and calls side by side must not share one."""

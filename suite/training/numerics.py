@@ -116,12 +116,9 @@ def record(folder: Path, execution: Mapping[str, Any]) -> None:
 
 def apply(execution: Mapping[str, Any]) -> None:
     """Set torch's process-wide switches to what the run recorded; :class:`Numerics` is the rest. Imports torch."""
-    precision = execution["precision"]
-    if precision not in PRECISIONS:
-        raise ValueError(f"precision must be one of {PRECISIONS}, not {precision!r}")
+    tf32 = execution["precision"] == "tf32"
     torch.set_num_threads(execution["threads"])
-    torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
-    torch.backends.cudnn.allow_tf32 = precision == "tf32"
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
     torch.backends.cudnn.deterministic = execution["deterministic"]
     torch.backends.cudnn.benchmark = False
     keep_freed_memory()

@@ -208,6 +208,33 @@ class LARS:
         return sizes
 
 
+def fused_sgd(
+    x: list[Tensor],
+    grads: list[Tensor],
+    memory: list[Any],
+    momentum: float,
+    decay: float,
+    lr: float,
+    dampening: float = 0.0,
+) -> None:
+    """torch's fused step of SGD: parameters x and, with momentum, their memory in place, all of one type and device.
+
+    torch.optim's function around it sorts tensors by device anew each time, a third of a small network's step.
+    """
+    torch._fused_sgd_(
+        x,
+        grads,
+        memory if momentum else [],
+        momentum=momentum,
+        weight_decay=decay,
+        lr=lr,
+        dampening=dampening,
+        nesterov=False,
+        maximize=False,
+        is_first_step=False,
+    )
+
+
 MOST_PIECES = 512  # of a vector with multipliers; beyond, calls would cost more than they save
 
 
@@ -266,19 +293,8 @@ class InPlace:
         """
         rule = self.optimizer
         inside = isinstance(rule, CaffeSGD) and rule.momentum > 0
-        # torch.optim's function around it sorts tensors by device anew each time, a third of a small network's step.
-        torch._fused_sgd_(
-            x,
-            grads,
-            memory if rule.momentum else [],
-            momentum=rule.momentum,
-            weight_decay=rule.decay * decay_scale,
-            lr=1.0 if inside else rate,
-            dampening=1.0 - rate if inside else 0.0,
-            nesterov=False,
-            maximize=False,
-            is_first_step=False,
-        )
+        rates = (1.0, 1.0 - rate) if inside else (rate, 0.0)
+        fused_sgd(x, grads, memory, rule.momentum, rule.decay * decay_scale, *rates)
 
     def _cut(self, part: slice, length: int) -> VectorSplit | None:
         """How [length] parameters fall into pieces of equal multipliers; None where they are too many."""

@@ -63,6 +63,7 @@ class Classification:
         self.transform, self.criterion, self.augmentation = transform, criterion, augmentation
         self.numerics, self.d, self.q = numerics, flat.d, flat.q
         self.batch_norm, self.dropout = flat.batch_norm, flat.dropout
+        self.layout = flat.layout if inputs.dim() == 4 else torch.contiguous_format
         self._initial_buffers = flat.buffers.clone()
 
     def b0(self) -> Tensor:
@@ -88,9 +89,7 @@ class Classification:
             inputs = self.augmentation.rule.cut(self.transform(self.inputs.index_select(0, examples)), *choices)
         else:
             inputs = self.transform(self.inputs.index_select(0, examples))
-        if self.flat.channels_last and inputs.dim() == 4:
-            inputs = inputs.contiguous(memory_format=torch.channels_last)
-        return inputs, self.targets.index_select(0, examples)
+        return inputs.contiguous(memory_format=self.layout), self.targets.index_select(0, examples)
 
     def loss(self, x: Tensor, buffers: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         """Functional form; the looped path uses the bound module instead."""
@@ -125,10 +124,7 @@ class Classification:
                 norm.train()
                 norm.momentum = 1.0  # running statistics become those of the chunk
             for images in chunks:
-                batch = self.transform(images)
-                if flat.channels_last:
-                    batch = batch.contiguous(memory_format=torch.channels_last)
-                module(batch)
+                module(self.transform(images).contiguous(memory_format=self.layout))
                 total += flat.buffers
         finally:
             for norm, momentum in zip(norms, kept, strict=True):

@@ -103,7 +103,7 @@ class StreamedImages:
         """Cropped inputs [b, 3, crop, crop] and targets [b] of one or several named batches, [2] or [2 m]."""
         parts = [self._batch(worker, number) for worker, number in examples.view(-1, 2).tolist()]
         inputs, targets = (torch.cat(part) for part in zip(*parts, strict=True))
-        return _arranged(inputs, self.flat), targets
+        return inputs.contiguous(memory_format=self.flat.layout), targets
 
     def _batch(self, worker: int, number: int) -> tuple[Tensor, Tensor]:
         wanted = worker * self.part + number % self.part
@@ -125,10 +125,6 @@ class StreamedImages:
         return validated(self.flat, x, buffers, self.settings, self.root)[:2]
 
 
-def _arranged(inputs: Tensor, flat: FlatModule) -> Tensor:
-    return inputs.contiguous(memory_format=torch.channels_last) if flat.channels_last else inputs
-
-
 @torch.no_grad()
 def validated(
     flat: FlatModule, x: Tensor, buffers: Tensor, settings: Mapping[str, Any], root: Path | None
@@ -146,7 +142,8 @@ def validated(
         for batch in stream.batches():
             take = min(size, wanted - seen)
             cut = centre_crop(batch.inputs.to(x.dtype) - mean, settings["crop"])
-            outputs, targets = flat.module(_arranged(cut, flat))[:take], batch.targets[:take]
+            outputs = flat.module(cut.contiguous(memory_format=flat.layout))[:take]
+            targets = batch.targets[:take]
             loss += F.cross_entropy(outputs, targets, reduction="sum").item()
             best = outputs.topk(min(5, outputs.shape[1]), 1).indices == targets[:, None]
             wrong += take - int(best[:, 0].sum())

@@ -23,27 +23,21 @@ from suite.training.flat import FlatModule
 from suite.training.numerics import AS_WRITTEN
 
 
-class LanguageSide(NamedTuple):
-    """Sentences of one language as piece numbers, each closed by the end mark."""
-
-    rows: list[list[int]]
-
-    def select(self, sentences: Sequence[int]) -> list[list[int]]:
-        return [self.rows[i] for i in sentences]
-
-
 @dataclass(frozen=True)
 class Corpus:
-    """Aligned training text: ``source`` German, ``target`` English, over one joint vocabulary."""
+    """Aligned training text: ``source`` German, ``target`` English, over one joint vocabulary.
+
+    A sentence is a list of piece numbers, closed by the end mark.
+    """
 
     vocabulary: Vocabulary
-    source: LanguageSide
-    target: LanguageSide
+    source: list[list[int]]
+    target: list[list[int]]
 
     @property
     def lengths(self) -> list[int]:
         """Target words of each sentence, without the end mark."""
-        return [len(row) - 1 for row in self.target.rows]
+        return [len(row) - 1 for row in self.target]
 
 
 def prepare(
@@ -62,8 +56,7 @@ def prepare(
     if not pairs:
         raise ValueError(f"{name} has no pair of at most longest={longest} words; choose a larger limit")
     vocabulary = train_vocabulary([text for pair in pairs for text in pair], size)
-    german, english = (vocabulary.encode([pair[i] for pair in pairs]) for i in (0, 1))
-    return Corpus(vocabulary, LanguageSide(german), LanguageSide(english))
+    return Corpus(vocabulary, *(vocabulary.encode(side) for side in zip(*pairs, strict=True)))
 
 
 class SentenceBatch(NamedTuple):
@@ -116,7 +109,7 @@ class Translation:
     def fetch(self, examples: Tensor) -> tuple[Any, Tensor]:
         """Inputs and targets of the sentences ``examples`` [b]."""
         chosen = examples.tolist()
-        batch = collate(self.corpus.source.select(chosen), self.corpus.target.select(chosen))
+        batch = collate(*([side[i] for i in chosen] for side in (self.corpus.source, self.corpus.target)))
         moved = [part.to(self.device) for part in batch]
         return tuple(moved[:3]), moved[3]
 

@@ -15,23 +15,34 @@ def test_a_test_cut_short_gives_the_answer_of_the_whole():
     case = problem("digits_lenet", examples=40)
     x = points(case, 1)[0]
     value, _ = case.evaluate(x, case.b0(), case.inputs, case.targets)
+    inputs = case.transform(case.inputs)
     for factor in (0.1, 0.5, 0.99, 1.01, 2.0):
-        reading = read(case, x, case.b0(), factor * value, case.inputs, case.targets, chunk=4)
+        reading = read(case, x, case.b0(), factor * value, inputs, case.targets, chunk=4)
         below = not reading.cut and reading.loss < factor * value
         assert below == (factor > 1)
         assert reading.loss <= value * (1 + 1e-12)
         assert (reading.examples < 40) == (factor < 0.9)
         if not reading.cut:
             assert reading.loss == pytest.approx(value, rel=1e-12)
-    at = read(case, x, case.b0(), 0.0, case.inputs, case.targets, chunk=4)
+    at = read(case, x, case.b0(), 0.0, inputs, case.targets, chunk=4)
     assert at.cut
     assert at.examples < 40
 
 
 def test_a_loss_that_is_no_number_is_not_below_anything():
     case = problem("digits_lenet")
-    reading = read(case, case.flat.point() * torch.nan, case.b0(), 1e9, case.inputs, case.targets, chunk=4)
+    inputs = case.transform(case.inputs)
+    reading = read(case, case.flat.point() * torch.nan, case.b0(), 1e9, inputs, case.targets, chunk=4)
     assert (reading.loss, reading.cut, reading.examples) == (math.inf, True, 4)
+
+
+def test_a_test_reads_pictures_and_weights_channels_last():
+    case = problem("tiny_bn", examples=4, channels_last=False)
+    last = lambda tensor: tensor.is_contiguous(memory_format=torch.channels_last)
+    seen = []
+    case.flat.module.conv1.register_forward_pre_hook(lambda layer, given: seen.extend([*given, layer.weight.data]))
+    case.evaluate(case.flat.point(), case.b0(), case.inputs, case.targets)
+    assert list(map(last, [*seen, case.flat.module.conv1.weight])) == [True, True, False]
 
 
 def told(losses):

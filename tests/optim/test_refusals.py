@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import torch
 from door import network
 from torch import Tensor, nn
 
-from suite.optim import ISGD, SMA, DelayedSGD, Softsync
+from suite.optim import ISGD, SMA, DelayedSGD, DiLoCo, LocalSGD, PostLocalSGD, Softsync
 from suite.optim.files import pack
 
 MAKERS = {
@@ -34,6 +35,12 @@ def test_a_negative_setting_and_a_missing_number_are_refused_and_none_is_a_setti
 def test_softsync_refuses_to_end_before_its_first_update(updates: int):
     with pytest.raises(ValueError, match=rf"Softsync: updates={updates} must be at least 1, or None for no end"):
         MAKERS["Softsync"](network(), updates=updates)
+
+
+@pytest.mark.parametrize("make", [LocalSGD, DiLoCo, partial(PostLocalSGD, switch=3)])
+def test_no_local_steps_are_refused_by_the_name_that_they_have_here(make: Callable[..., Any]):
+    with pytest.raises(ValueError, match=r"^local_steps=0 must be at least 1$"):
+        make(network(), lr=0.1, local_steps=0)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from reference_impls.contract import Algorithm, Points, Turn
 from reference_impls.numbers import on_device
-from suite.training.evaluation import CapturedTest, already, read
+from suite.training.evaluation import CapturedTest, read
 from suite.training.loss_reading import LossReading
 from suite.training.numerics import Numerics
 from suite.training.recording import CudaGraphs, GraphRecorder, refusal
@@ -133,8 +133,8 @@ class Backend:
         sample: dict[str, Any] = {"inputs": inputs, "targets": targets, "chunk": CHUNKS[inputs.device.type]}
         recorder = self.recorder or (None if refusal(self.problem) else CudaGraphs())
         if recorder is None:
-            return Reader(partial(read, self.problem, decode=already, **sample))
-        return Reader(partial(CapturedTest(self.problem, recorder, decode=already).read, **sample))
+            return Reader(partial(read, self.problem, **sample))
+        return Reader(partial(CapturedTest(self.problem, recorder, decoded=True).read, **sample))
 
 
 class GradientWork(NamedTuple):

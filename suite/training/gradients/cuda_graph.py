@@ -29,12 +29,8 @@ KEPT = 8  # graphs of different shapes: each holds a pool of memory of its own
 WORTH_COPYING = 4_000_000  # parameters above which copying the state is taken to cost more than launching the update
 
 
-class CaptureError(ValueError):
-    """No graph can be captured: there is no CUDA, or the network's masks are drawn afresh each time."""
-
-
 class Captured(Backend):
-    """Raises CaptureError when the problem cannot be captured. With a ``recorder`` of its own it needs no CUDA."""
+    """Raises ValueError when the problem cannot be captured. With a ``recorder`` of its own it needs no CUDA."""
 
     name = "captured"
     one_length = True
@@ -42,7 +38,7 @@ class Captured(Backend):
 
     def __init__(self, problem: Any, recorder: GraphRecorder | None = None):
         if why := refusal(problem) if recorder is None else mask_refusal(problem):
-            raise CaptureError(f"gradients cannot be captured: {why}; use path looped or vectorised")
+            raise ValueError(f"gradients cannot be captured: {why}; use path looped or vectorised")
         super().__init__(problem)
         self.recorder = recorder or CudaGraphs()
         self._graphs: dict[tuple[Any, ...], tuple[RowGradients, Body]] = {}

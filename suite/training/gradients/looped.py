@@ -160,7 +160,7 @@ class Vectorised(Backend):
 
     @classmethod
     def refusal(cls, problem: Any) -> str | None:
-        return MASKS if hasattr(problem, "flat") and draws_masks(problem.flat.module) else None
+        return MASKS if problem.dropout else None
 
     @classmethod
     def of_run(cls, problem: Any, build: str | None = None) -> Vectorised:
@@ -180,8 +180,3 @@ class Vectorised(Backend):
                 points if flat is None else flat.named_rows(points), buffers, batch
             )
         return losses, grads if flat is None else flat.flatten_rows(grads), after
-
-
-def draws_masks(module: torch.nn.Module) -> bool:
-    """Whether a network drops out anything in training."""
-    return any(isinstance(m, torch.nn.modules.dropout._DropoutNd) and m.p > 0 for m in module.modules())
