@@ -178,8 +178,8 @@ def rows_told(counted: Board) -> str:
     return f"rows of these claims, judged one by one: {'; '.join(told)}"
 
 
-def corrected(counted: Board) -> str:
-    """Which verdicts are corrected together, and which of them do not stand; "" for none."""
+def corrected(counted: Board, *, named: bool = True) -> str:
+    """How many verdicts are corrected together, and which or how many of them do not stand; "" for none."""
     if not counted.families:
         return ""
     if counted.families == 1:
@@ -188,7 +188,7 @@ def corrected(counted: Board) -> str:
     fell = "all stand so"
     if counted.fallen:
         do = "does" if len(counted.fallen) == 1 else "do"
-        fell = f"{len(counted.fallen)} {do} not stand so: {', '.join(counted.fallen)}"
+        fell = f"{len(counted.fallen)} {do} not stand so" + (f": {', '.join(counted.fallen)}" if named else "")
     return f"{counted.families} claims share runs with others and are corrected together (Holm); {fell}"
 
 
@@ -196,9 +196,8 @@ def stand_ins(counted: Board) -> str:
     """What stand-ins say of claims that were not run; "" for none."""
     if not counted.beside:
         return ""
-    relations = counted.beside.total() - counted.beside["number"]
     told = _told(counted.beside, STAND_INS.values()) or "none"
-    return f"{counted.beside.total()} not run have a stand-in, which speaks of {relations} relations: {told}"
+    return f"{counted.beside.total()} not run have a stand-in, which speaks where the claim states a relation: {told}"
 
 
 def apart(counted: Board, row: str) -> str:

@@ -219,9 +219,10 @@ def table(verdicts: Sequence[Verdict]) -> str:
     behind = ", ".join(f"{row} {runs}" for row, runs in counted.runs.items() if runs)
     told = [f"{rows_told(counted).capitalize()}."] if counted.rows else []
     told += [f"Distinct runs behind them: {behind}."] if behind else []
-    told += _beside(counted)
+    told += _beside(counted, named=True)
     if later:
         told.append(f"Rules fixed or changed after their evidence: {'; '.join(later)}.")
+        told.append("What is late or undated decides nothing.")
     parts = (
         headline(counted),
         _table("Empirical claims, by what they rest on", VERDICTS, counted.empirical),
@@ -232,26 +233,29 @@ def table(verdicts: Sequence[Verdict]) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def _beside(counted: Board) -> list[str]:
+def _beside(counted: Board, *, named: bool) -> list[str]:
     """Sentences on claims that are corrected together, and on stand-ins."""
-    return [f"{line[0].upper()}{line[1:]}." for line in (corrected(counted), stand_ins(counted)) if line]
+    lines = corrected(counted, named=named), stand_ins(counted)
+    return [f"{line[0].upper()}{line[1:]}." for line in lines if line]
 
 
 def first_table(verdicts: Sequence[Verdict]) -> str:
     """What is decided, and a line per paper; Markdown."""
     counted = board(verdicts)
-    told = _beside(counted)
+    told = _beside(counted, named=False)
     if counted.ours:
         told.append(f"Questions of ours, counted apart: {counted.ours.total()}.")
     tally = sum(counted.properties.values(), Counter[str]())
-    if words := ", ".join(f"{tally[word]} {word}" for word in WORDS.values() if tally[word]):
-        told.append(f"Properties and statements: {words}.")
+    if words := ", ".join(f"{word} {tally[word]}" for word in WORDS.values() if tally[word]):
+        told.append(f"Properties and statements, counted apart: {words}.")
     return "\n\n".join(filter(None, (headline(counted), board_of_papers(verdicts), " ".join(told))))
 
 
 def headline(counted: Board) -> str:
     """How many empirical claims there are, are measured, decided at their own size, and by a rule that came first."""
     claims = sum(map(Counter.total, counted.empirical.values()))
+    if not claims:
+        return "There are no empirical claims."
     measured = claims - counted.empirical[NOTHING].total()
     decided = counted.decides.total() - counted.decides["inconclusive"] - counted.decides["undetermined"]
     once = f" ({counted.single} on one run)" if counted.single else ""
