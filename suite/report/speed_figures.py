@@ -105,8 +105,8 @@ def against_batch(document: Mapping[str, Any]) -> Drawing | None:
         partial(_draw_against_batch, table),
         "batch",
         "An update of LeNet against its batch",
-        f"Milliseconds of one update against the examples of its batch, on logarithmic axes, for {', '.join(who)}: "
-        "each in its fastest form and number of threads. Bands reach from the first to the third quartile of rounds.",
+        f"Milliseconds of one update against the examples of its batch, on logarithmic axes, for {'; '.join(who)}. "
+        "Each is in its fastest form and number of threads. Bands reach from the first to the third quartile of rounds.",
     )
 
 
