@@ -81,6 +81,14 @@ for letter, each in zip(CASES, ARTIFACTS, strict=True):
 EVERY = tuple(f"hosts {letter}" for letter in CASES)
 B.quantities["same-trend"] = Quantity(exchanges.same_trend, EVERY, note="share of 2 networks on 2, 4 and 8 hosts")
 
+
+@A.quantity("sgd-at-the-fastest-link", ["link"], note="LeNet, two workers")
+def synchronous(frame: Frame) -> Interval:
+    """SGD's rate over no communication at the fastest of the links, where ``no-comm-best`` is AGD's."""
+    tables = exchanges.timed(frame, "a")
+    return exchanges.ratio(tables[max(tables)], "SGD")
+
+
 # ---------------------------------------------------------------- modelled
 
 LAYER = ("layers",)

@@ -106,7 +106,7 @@ def against_batch(document: Mapping[str, Any]) -> Drawing | None:
         "batch",
         "An update of LeNet against its batch",
         f"Milliseconds of one update against the examples of its batch, on logarithmic axes, for {'; '.join(who)}. "
-        "Each is in its fastest form and number of threads. Bands reach from the first to the third quartile of rounds.",
+        "Each is in its fastest form and number of threads. Bands reach from the first to the third quartile.",
     )
 
 
