@@ -73,7 +73,10 @@ def vary_artifact(
     paper, artifact = one(artifact_id)
     groups, varied = varied_runs(artifact, texts, options)
     named = name or re.sub(r"[^\w.-]+", "-", varied[0].label)
-    check_name(named)
+    if not re.fullmatch(r"[\w.-]{1,80}", named):
+        raise VariationError(
+            f"--name {named!r} must be letters, digits, dots and hyphens: the figure's file bears it"
+        )
     check_settings(groups, varied, options.data, options.device)
     shipped = committed_ids()
     wanted = {spec.id: spec for each in (groups, *(v.groups for v in varied)) for ss in each.values() for spec in ss}
@@ -127,12 +130,6 @@ def check_settings(groups: Groups, varied: Sequence[Variation], data: Path | Non
                     raise
                 except ValueError as error:
                     raise VariationError(f"no run can have {each.label}: {error}") from None
-
-
-def check_name(name: str) -> None:
-    """Raise VariationError for a name that cannot be a part of a file's."""
-    if not re.fullmatch(r"[\w.-]{1,80}", name):
-        raise VariationError(f"--name {name!r} must be letters, digits, dots and hyphens: the figure's file bears it")
 
 
 def shown(
