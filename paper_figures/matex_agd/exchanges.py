@@ -203,15 +203,10 @@ def lead(table: pd.DataFrame, behind: Sequence[str]) -> Interval:
     return mean_interval([late - early for late, early in zip(logs(behind), logs(DELAYED), strict=True)])
 
 
-def over_layer_wise(frame: Frame, letter: str) -> Interval:
-    """The lead of delayed over layer-wise exchange, where it is least."""
-    return least([lead(table, LAYER_WISE) for table in timed(frame, letter).values()])
-
-
-def over_all(frame: Frame, letter: str) -> Interval:
-    """The lead over synchronous or layer-wise exchange, whichever is nearer, where it is least."""
+def least_lead(rivals: Sequence[Sequence[str]], frame: Frame, letter: str) -> Interval:
+    """The lead of delayed exchange over the nearest of other ways to exchange, where it is least."""
     tables = timed(frame, letter).values()
-    return least([lead(table, behind) for behind in (("SGD",), LAYER_WISE) for table in tables])
+    return least([lead(table, behind) for behind in rivals for table in tables])
 
 
 def highest(frame: Frame, letter: str) -> Interval:

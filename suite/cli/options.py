@@ -113,6 +113,7 @@ Json = Annotated[bool, typer.Option("--json", help="one JSON document on stdout"
 DeviceOption = Annotated[Device, typer.Option(help="where gradients are computed")]
 Workers = Annotated[int, typer.Option(min=1, help="parallel processes, one thread each")]
 Budget = Annotated[float | None, typer.Option(min=1, callback=finite, help="seconds after which to stop cleanly")]
+Calibrate = Annotated[float | None, seconds("time pieces of the runs here for so long first", "--calibrate")]
 ProfileOption = Annotated[Profile, typer.Option("--profile", help="size of the runs")]
 OnlyMine = Annotated[bool, typer.Option("--only-mine", help="leave the committed evidence out")]
 NoWait = Annotated[bool, typer.Option("--no-wait", help="leave what other processes compute to them")]

@@ -35,9 +35,7 @@ def plan(
     profile: options.ProfileOption,
     store: options.SourceOption = None,
     data: options.DataOption = None,
-    calibrate: Annotated[
-        float | None, seconds("time pieces of the runs here for so long first", "--calibrate")
-    ] = None,
+    calibrate: options.Calibrate = None,
     device: Annotated[options.Device, typer.Option(help="where gradients are to be computed")] = options.Device.auto,
     seeds: options.Seeds = None,
     only: options.Only = None,
