@@ -7,7 +7,7 @@ import math
 import pytest
 from estimates import interval, point
 
-from suite.claims.estimate import exact
+from suite.claims.estimate import over_seeds as exact
 from suite.claims.judge import Claim
 from suite.report.numerals import alike, number, ours, printed, tolerance
 

@@ -11,7 +11,7 @@ from estimates import interval
 from fake_paper import claim, registered, verdict
 from matplotlib.figure import Figure
 
-from suite.claims.estimate import exact
+from suite.claims.estimate import over_seeds as exact
 from suite.report.curves import curves
 from suite.report.data import values
 from suite.report.verdict_details import departure_ledgers, reasons

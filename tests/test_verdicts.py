@@ -8,7 +8,7 @@ import pytest
 from estimates import point
 from fake_paper import PUBLISHED, fill, registered, specs
 
-from suite.claims.estimate import exact
+from suite.claims.estimate import over_seeds as exact
 from suite.papers import catalogue
 from suite.papers import measurement as judging
 from suite.papers.artifact import Artifact, Missing

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from paper_figures.crossbow.settings import LENET_BATCH, Groups
+from paper_figures.crossbow.settings import LENET_BATCH
 from suite.claims.intervals import Interval, log_interval, mean_interval
 from suite.lazy import Figure, np, pd
 from suite.papers.artifact import Artifact, Frame, Missing
@@ -35,15 +35,11 @@ ASLEEP = RunSpec(
 )
 
 
-def runs(profile: str) -> Groups:
-    """Seconds, of a quiet machine with two cores or of sleep, so they are no part of ``smoke``."""
-    return {} if profile == "smoke" else {"engine": (ENGINE,), "asleep": (ASLEEP,)}
-
-
 PANEL = Artifact(
     "crossbow/engine",
     "Our own figure, not the paper's: the task engine on threads, rule by rule",
-    runs,
+    # seconds, of a quiet machine with two cores or of sleep
+    lambda profile: {} if profile == "smoke" else {"engine": (ENGINE,), "asleep": (ASLEEP,)},
     alt="Seconds of an iteration by rule with their intervals, and images per second by number of learners.",
     size=(9.6, 4.0),
 )

@@ -134,10 +134,8 @@ def bars(
         axes.axhline(WINDOW, color=GRID, linewidth=1, linestyle="--", label=said)
     labels = [str(name).replace(", ", "\n") for name in order]
     axes.set_xticks(range(len(order)), labels)
-    axes.set_xlim(-0.6, len(order) - 0.4)
     axes.grid(visible=False, axis="x")
-    axes.set_xlabel("")
-    axes.set_ylim(0)
+    axes.set(xlim=(-0.6, len(order) - 0.4), xlabel="", ylim=(0, None))
     return order
 
 

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from paper_figures.inverse_law.law import TOLERANCE, exponent, law_fit
 from suite.batch_size.law import FitError, Updates
+from suite.claims.intervals import Interval
 from suite.lazy import Axes, Figure, np, pd, sns
 from suite.papers.artifact import Missing
 from suite.papers.catalogue import printed_value
 from suite.report.style import GRID, LINES, MARKERS, PALETTE, PRINTED, plain_numbers
-
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-
-    from suite.claims.intervals import Interval
 
 TICKS = 9  # on an axis of batch sizes, at most
 TOGETHER = "all curves together"
@@ -105,12 +101,12 @@ def told(found: Interval) -> str:
     return f"exponent {found.mean:.2f} ({found.low:.2f} to {found.high:.2f}), Eq. 2: {printed:g}"
 
 
-def key(found: Iterable[Sequence[Updates]]) -> list[Artist]:
+def key(found: Iterable[Sequence[Updates]]) -> list[Any]:
     """What the marks of ``draw_law`` mean, for one legend of all panels of these curves."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    marks: list[Artist] = [
+    marks: list[Any] = [
         Line2D([], [], linestyle="none", marker="o", markersize=2.5, alpha=0.5, color=GRID, label="a run"),
         Line2D([], [], linestyle="none", marker="o", color=GRID, label="mean of the seeds, \u00b1 1 deviation"),
         Line2D([], [], linestyle="-", linewidth=1, color=GRID, label="$N_\\infty + \\alpha/M$ fitted"),

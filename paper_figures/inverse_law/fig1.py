@@ -52,16 +52,8 @@ def on_shared_sample(frame: Frame, row: Row) -> list[list[Updates]]:
 
 def misfit(frame: Frame, row: Row) -> Interval:
     """The largest relative misfit of the law over a curve's thresholds on the shared sample."""
-    return of_thresholds(row, on_shared_sample(frame, row), misfits.lent_scatter(frame) if row.seeds == 1 else None)
-
-
-def of_thresholds(
-    row: Row, thresholds: Sequence[Sequence[Updates]], scatter: misfits.Scatter | None = None
-) -> Interval:
-    found = misfits.largest_misfit(thresholds, scatter)
-    if found is None:
-        raise Missing(f"{law.LEAST_POINTS} batch sizes of {row.name} whose seeds all reached a threshold")
-    return found
+    scatter = misfits.lent_scatter(frame) if row.seeds == 1 else None
+    return misfits.largest_misfit(on_shared_sample(frame, row), scatter)
 
 
 def misfit_told(frame: Frame, row: Row) -> str:
@@ -157,7 +149,7 @@ def onsets(frame: Frame, *rows: Row) -> list[Interval]:
 MEDIUM = BY_NAME["mnist_medium-lr0p05"]
 HARDER = [BY_NAME[f"{data}_medium-lr0p05"] for data in ("mnist", "cifar10", "cifar100")]
 law.counted(FIG1B, "adam-negative-ninf", [BY_NAME["cifar10_medium-adam"]], law.floors)
-reached_in_validation = lambda frame, row: of_thresholds(row, [law.reached(frame, row, "validation")])
+reached_in_validation = lambda frame, row: misfits.largest_misfit([law.reached(frame, row, "validation")])
 law.counted(FIG1B, "misfit-validation", [MEDIUM], reached_in_validation)
 law.counted(FIG1B, "alpha-grows", HARDER, sensitivities)
 law.counted(FIG1B, "floor-onset", HARDER, onsets)

@@ -74,18 +74,19 @@ def achievable(counted: Sequence[Updates]) -> list[Updates]:
     return [u for u in counted if not u.censored]
 
 
-def largest_misfit(thresholds: Iterable[Sequence[Updates]], scatter: Scatter | None = None) -> Interval | None:
+def largest_misfit(thresholds: Iterable[Sequence[Updates]], scatter: Scatter | None = None) -> Interval:
     """The largest relative misfit over the achievable points of all thresholds, with the interval described above.
 
     Args:
         thresholds: updates by batch size [threshold][batch size]; the seeds are the same at every size.
         scatter: between seeds of other curves, for a curve with one seed; without it its interval is infinite.
 
-    Returns:
-        None where no threshold is achievable at ``LEAST_POINTS`` batch sizes.
+    Raises Missing where no threshold is achievable at ``LEAST_POINTS`` batch sizes.
     """
     found = [misfits(kept, scatter) for counted in thresholds if len(kept := achievable(counted)) >= LEAST_POINTS]
-    return largest(found) if found else None
+    if not found:
+        raise Missing(f"{LEAST_POINTS} batch sizes whose seeds all reached a threshold")
+    return largest(found)
 
 
 def largest(found: Sequence[Misfits]) -> Interval:

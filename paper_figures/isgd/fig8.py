@@ -15,7 +15,7 @@ from paper_figures.isgd.fig7 import medians
 from paper_figures.isgd.settings import NETWORKS
 from suite.claims.intervals import Interval, least, mean_interval
 from suite.lazy import Figure, np, pd, sns
-from suite.papers.artifact import Artifact, Frame, Groups, Missing
+from suite.papers.artifact import Artifact, Frame, Missing
 from suite.papers.catalogue import printed_value
 
 NAMES = {"imagenet": "AlexNet", "cifar": "Caffe-Quick", "mnist": "LeNet"}  # in the order of the paper's legend
@@ -27,15 +27,10 @@ TITLES = {
 }
 
 
-def runs(profile: str) -> Groups:
-    """Times of gradients, and four hosts."""
-    return {**settings.latencies(profile), **settings.occupancies(profile)}
-
-
 PANEL = Artifact(
     "isgd/fig8",
     "Share of iteration time spent on synchronisation against batch size on four devices",
-    runs,
+    lambda profile: {**settings.latencies(profile), **settings.occupancies(profile)},
     alt="The share falls with batch size for all three networks; the printed points are open markers.",
     size=(8.0, 4.0),
 )

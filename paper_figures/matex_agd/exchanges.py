@@ -15,6 +15,7 @@ Bars are rates relative to no communication: modelled ones by devices, measured 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import pairwise
@@ -202,15 +203,10 @@ def lead(table: pd.DataFrame, behind: Sequence[str]) -> Interval:
     return mean_interval([late - early for late, early in zip(logs(behind), logs(DELAYED), strict=True)])
 
 
-def over_layer_wise(frame: Frame, letter: str) -> Interval:
-    """The lead of delayed over layer-wise exchange, where it is least."""
-    return least([lead(table, LAYER_WISE) for table in timed(frame, letter).values()])
-
-
-def over_all(frame: Frame, letter: str) -> Interval:
-    """The lead over synchronous or layer-wise exchange, whichever is nearer, where it is least."""
+def least_lead(rivals: Sequence[Sequence[str]], frame: Frame, letter: str) -> Interval:
+    """The lead of delayed exchange over the nearest of other ways to exchange, where it is least."""
     tables = timed(frame, letter).values()
-    return least([lead(table, behind) for behind in (("SGD",), LAYER_WISE) for table in tables])
+    return least([lead(table, behind) for behind in rivals for table in tables])
 
 
 def highest(frame: Frame, letter: str) -> Interval:
@@ -301,11 +297,7 @@ def draw_bars(table: pd.DataFrame, axes: Axes, modelled: pd.DataFrame | None = N
             expected = modelled[modelled["devices"] == count].set_index("approach").loc[approaches]
             label = "cost model" if count == counts[-1] else None
             axes.plot(at, expected["rate"], "x", color=INK, markersize=5, linestyle="none", label=label)
-    labels = [name.replace("layer-wise, ", "layer-wise\n").replace("AGD ", "AGD\n") for name in approaches]
-    axes.set_xticks(range(len(labels)), labels)
-    axes.grid(visible=False, axis="x")
-    axes.set(xlabel="", ylabel="rate relative to no comm", ylim=(0, max(1.05, 1.02 * table["high"].max())))
-    axes.legend(title="", ncols=len(names) + 1, loc="lower left", bbox_to_anchor=(0, 0.99), borderaxespad=0)
+    finish(axes, approaches, max(1.05, 1.02 * table["high"].max()), len(names) + 1)
 
 
 def draw_link(table: pd.DataFrame, methods: Sequence[str], axes: Axes) -> None:
@@ -325,12 +317,16 @@ def draw_link(table: pd.DataFrame, methods: Sequence[str], axes: Axes) -> None:
     if len(modelled):
         sns.stripplot(modelled, **looks, **dots, marker="x", size=5, linewidth=1.2, ax=axes)
         axes.plot([], [], "x", color=INK, markersize=5, label="cost model")
-    labels = [name.replace("layer-wise, ", "layer-wise\n").replace("PyTorch ", "PyTorch\n") for name in methods]
-    axes.set_xticks(range(len(methods)), [label.replace("AGD ", "AGD\n") for label in labels])
     axes.axhline(1, color=INK, linewidth=0.8, linestyle=":")
+    finish(axes, methods, 1.05, 4)
+
+
+def finish(axes: Axes, names: Sequence[str], top: float, columns: int) -> None:
+    """Names below the bars in two lines, rates from 0 to ``top``, the legend above."""
+    axes.set_xticks(range(len(names)), [re.sub("^(layer-wise|AGD|PyTorch),? ", r"\1\n", name) for name in names])
     axes.grid(visible=False, axis="x")
-    axes.set(xlabel="", ylabel="rate relative to no comm", ylim=(0, 1.05))
-    axes.legend(title="", ncols=4, loc="lower left", bbox_to_anchor=(0, 0.99), borderaxespad=0)
+    axes.set(xlabel="", ylabel="rate relative to no comm", ylim=(0, top))
+    axes.legend(title="", ncols=columns, loc="lower left", bbox_to_anchor=(0, 0.99), borderaxespad=0)
 
 
 def ends(rates: Iterable[float]) -> tuple[float, float]:

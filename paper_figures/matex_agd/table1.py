@@ -17,7 +17,7 @@ from paper_figures.matex_agd import settings
 from paper_figures.matex_agd.settings import CHECKPOINTS
 from suite.claims.intervals import LEVEL, Interval, least, mean_interval, quantile
 from suite.lazy import Axes, Figure, np, pd, sns
-from suite.papers.artifact import Artifact, Frame, Groups, Missing, Quantity
+from suite.papers.artifact import Artifact, Frame, Missing, Quantity
 from suite.papers.catalogue import printed_value
 from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE
 
@@ -26,14 +26,10 @@ BATCHES = (1000, 2000, 3000, 4000, 5000)
 DATA = {"smoke": "digits", "reduced": "cifar10", "paper": "ImageNet"}  # of Table 1, by profile
 
 
-def runs(profile: str) -> Groups:
-    return {**settings.table1(profile), "gap": (settings.GAP,)}
-
-
 PANEL = Artifact(
     "matex_agd/table1",
     "AlexNet accuracy after every 1000 batches on the DGX-1",
-    runs,
+    lambda profile: {**settings.table1(profile), "gap": (settings.GAP,)},
     alt="Accuracy over batches, printed and on the stand-in, for serial, synchronous and delayed training; and how "
     "far rounding, the workers' own parts of the data and another seed set two runs apart, beside the printed gap",
     size=(10.4, 3.6),

@@ -10,17 +10,12 @@ from paper_figures.rudra.drawing import draw_tradeoff, tradeoff
 from paper_figures.rudra.plans import THROUGHPUT, training_groups
 from paper_figures.rudra.settings import LEARNERS, grid
 from suite.claims.intervals import Interval, log_interval, mean_interval
-from suite.papers.artifact import Artifact, Frame, Groups
-
-
-def runs(profile: str) -> Groups:
-    return {**times.cifar(), **training_groups(profile, grid("hardsync")), "throughput": (THROUGHPUT,)}
-
+from suite.papers.artifact import Artifact, Frame
 
 PANEL = Artifact(
     "rudra/fig6",
     "Error against time under hardsync",
-    runs,
+    lambda profile: {**times.cifar(), **training_groups(profile, grid("hardsync")), "throughput": (THROUGHPUT,)},
     alt="Left: test error against training time, printed and ours; right: predicted time against learners.",
     size=(9.5, 5.0),
     beside=errors.own_seeds,

@@ -234,7 +234,8 @@ def draw(artifact: str, frame: Frame, figure: Figure) -> None:
         for place, each in enumerate(found):
             draw_ratio(axes, place, each.ratios[score], *looks[each.method.learners])
         axes.set(xscale="log", xlabel=said)
-        ticks_of(axes)
+        low, high = axes.get_xlim()  # ticks nearer to each other in a panel that spans less than a decade
+        plain_numbers(axes.xaxis, (1, 2, 5) if high >= 10 * low else (0.7, 1, 1.5, 2, 3, 5), "{x:g}")
     some = ["" if each.reached == each.seeds else f" ({each.reached} of {each.seeds})" for each in found]
     panels[0].set_yticks(range(len(found)), [each.method.label + few for each, few in zip(found, some, strict=True)])
     panels[0].invert_yaxis()
@@ -256,12 +257,6 @@ def draw_ratio(axes: Axes, place: int, ratio: Ratio, colour: str, marker: str) -
     for end, arrow in ((low, "<"), (high, ">")):
         if arrow in ratio.bound:
             axes.plot(end, place, marker=arrow, color=colour, linestyle="none", markersize=4)
-
-
-def ticks_of(axes: Axes) -> None:
-    """Plain numbers: at 1, 2 and 5, and nearer to each other in a panel that spans less than a decade."""
-    low, high = axes.get_xlim()
-    plain_numbers(axes.xaxis, (1, 2, 5) if high >= 10 * low else (0.7, 1, 1.5, 2, 3, 5), "{x:g}")
 
 
 def panel_of(name: str, title: str) -> Artifact:

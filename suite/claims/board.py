@@ -145,14 +145,14 @@ def lines(counted: Board) -> list[str]:
 
     A grade without a claim has no line.
     """
-    decided = ", ".join(f"{n} {verdict}" for verdict in VERDICTS if (n := counted.decides[verdict])) or "none"
+    decided = counts(counted.decides, VERDICTS) or "none"
     text = [f"empirical claims, {sum(map(Counter.total, counted.empirical.values()))}; decided: {decided}"]
-    for row, counts in counted.empirical.items():
-        if not counts:
+    for row, tally in counted.empirical.items():
+        if not tally:
             continue
         n = counted.runs.get(row, 0)
         behind = f"; {n} run{'s' if n > 1 else ''}" if n else ""
-        text.append(f"  {row + ':':<18}{_told(counts, VERDICTS)}{behind}{apart(counted, row)}")
+        text.append(f"  {row + ':':<18}{counts(tally, VERDICTS)}{behind}{apart(counted, row)}")
     if counted.spread:
         text.append(
             f"  {counted.spread} of those reproduced have an interval: were all of them false by their tolerance, "
@@ -164,17 +164,17 @@ def lines(counted: Board) -> list[str]:
     if counted.rows:
         text.append(rows_told(counted))
     if counted.ours:
-        text.append(f"questions of ours, {counted.ours.total()}: {_told(counted.ours, VERDICTS)}")
+        text.append(f"questions of ours, {counted.ours.total()}: {counts(counted.ours, VERDICTS)}")
     text.append(f"properties and statements, {sum(map(Counter.total, counted.properties.values()))}")
     for row, tally in counted.properties.items():
         derived = f"; {counted.follows[row]} by numbers that follow from print" if counted.follows[row] else ""
-        text += [f"  {row + ':':<18}{_told(tally, WORDS.values())}{derived}"] if tally else []
+        text += [f"  {row + ':':<18}{counts(tally, WORDS.values())}{derived}"] if tally else []
     return text
 
 
 def rows_told(counted: Board) -> str:
     """How the rows of claims were judged, which are rows of a printed table."""
-    told = [f"{row} {_told(counted.rows[row], VERDICTS)}" for row in (*EMPIRICAL, NOTHING) if row in counted.rows]
+    told = [f"{row} {counts(counted.rows[row], VERDICTS)}" for row in (*EMPIRICAL, NOTHING) if row in counted.rows]
     return f"rows of these claims, judged one by one: {'; '.join(told)}"
 
 
@@ -196,7 +196,7 @@ def stand_ins(counted: Board) -> str:
     """What stand-ins say of claims that were not run; "" for none."""
     if not counted.beside:
         return ""
-    told = _told(counted.beside, STAND_INS.values()) or "none"
+    told = counts(counted.beside, STAND_INS.values()) or "none"
     return f"{counted.beside.total()} not run have a stand-in, which speaks where the claim states a relation: {told}"
 
 
@@ -206,8 +206,9 @@ def apart(counted: Board, row: str) -> str:
     return " (" + ", ".join(f"{n} {order}" for order, n in sorted(later.items())) + ")" if later else ""
 
 
-def _told(counts: Counter[str], order: Iterable[str]) -> str:
-    return ", ".join(f"{counts[name]} {name}" for name in order if counts[name])
+def counts(tally: Counter[str], order: Iterable[str]) -> str:
+    """How often each name was counted, in this order, those that never were left out."""
+    return ", ".join(f"{tally[name]} {name}" for name in order if tally[name])
 
 
 APPLIED = ("reproduced", "not reproduced", "inconclusive", "no visible difference")  # verdicts of a rule

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import lt
 from typing import Any
@@ -66,12 +66,6 @@ class Estimate:
         return tuple(zip(self.values, self.low, self.high, strict=True))
 
 
-def exact(value: float | Sequence[float]) -> Estimate:
-    """A value without uncertainty."""
-    values = tuple(float(v) for v in value) if isinstance(value, Sequence) else (float(value),)
-    return Estimate(values, values, values)
-
-
 Value = Any
 """What a quantity returns: a number or an :class:`Interval`, several of them in a list, or a series of one value per
 seed, of which the mean is taken with Student's interval."""
@@ -87,7 +81,7 @@ def over_seeds(value: Value, runs: Iterable[str] = (), note: str = "", *, proxy:
         tuple(float(i.mean) for i in found),
         tuple(float(i.low) for i in found),
         tuple(float(i.high) for i in found),
-        min(i.n for i in found),
+        min((i.n for i in found), default=0),
         tuple(runs),
         note,
         proxy,

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from suite.cli import options
-from suite.cli.options import a_path
+from suite.cli.options import place
 from suite.cli.output import emit, say, source
 from suite.interruption import watched
 
@@ -22,7 +22,7 @@ def check(
     only_mine: options.OnlyMine = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="the reason of every verdict")] = False,
     as_json: options.Json = False,
-    junit: Annotated[Path | None, typer.Option(help="write JUnit XML", metavar="F", parser=a_path)] = None,
+    junit: Annotated[Path | None, place("write JUnit XML", metavar="F")] = None,
 ) -> None:
     """A verdict for every claim. Exit 1 when one is red."""
     from suite.commands.check import check_selection
@@ -92,7 +92,7 @@ def figures(
     profile: Annotated[options.Profile | None, typer.Option(help="draw this profile only")] = None,
     store: options.SourceOption = None,
     only_mine: options.OnlyMine = False,
-    out: Annotated[Path, typer.Option(help="folder for the figures", metavar="D", parser=a_path)] = Path("figures"),
+    out: Annotated[Path, place("folder for the figures")] = Path("figures"),
     forms: options.Formats = options.SVG,
     data: Annotated[
         options.TableFormat | None, typer.Option("--data", help="write what is drawn as a table too")
@@ -114,7 +114,7 @@ def report(
     selector: options.Selectors = None,
     *,
     store: options.SourceOption = None,
-    out: Annotated[Path, typer.Option(help="folder for the report", metavar="D", parser=a_path)] = Path("report"),
+    out: Annotated[Path, place("folder for the report")] = Path("report"),
     single: Annotated[bool, typer.Option("--single", help="one self-contained file, D/report.html")] = False,
 ) -> None:
     """Write a site of static pages with artifacts, numbers and verdicts; only what changed is written again.
@@ -159,9 +159,7 @@ def reproduce(
     device: options.DeviceOption = options.Device.auto,
     workers: options.Workers = 1,
     budget: options.Budget = None,
-    out: Annotated[Path, typer.Option(help="folder for figures and report", metavar="D", parser=a_path)] = Path(
-        "report"
-    ),
+    out: Annotated[Path, place("folder for figures and report")] = Path("report"),
     accept: Annotated[bool, typer.Option("--accept", help="commit these verdicts as the expected ones")] = False,
 ) -> None:
     """The main job: run, check, figures and report. Exit 0 when every verdict equals the committed one."""
@@ -221,12 +219,7 @@ def data_verify(names: options.DatasetNames = None, *, data: options.DataOption 
 def doctor(
     *,
     data: options.DataOption = None,
-    store: Annotated[
-        Path | None,
-        typer.Option(
-            "--store", help="test the file system of this store with two processes", metavar="D", parser=a_path
-        ),
-    ] = None,
+    store: Annotated[Path | None, place("test the file system of this store with two processes", "--store")] = None,
     as_json: options.Json = False,
 ) -> None:
     """This machine: versions, devices, data found, which profiles can run. Exit 1 where --store cannot be shared."""
@@ -242,7 +235,7 @@ def doctor(
 
 
 ShortName = Annotated[str, typer.Argument(metavar="NAME", help="short name, as in NAME/fig1")]
-Into = Annotated[Path | None, typer.Option(help="folder to make; default NAME", metavar="D", parser=a_path)]
+Into = Annotated[Path | None, place("folder to make; default NAME")]
 
 
 def new_paper_(name: ShortName, *, into: Into = None) -> None:

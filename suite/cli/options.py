@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -75,11 +75,21 @@ def a_path(text: str | Path) -> Path:
     return Path(text)
 
 
+def place(text: str, *names: str, metavar: str = "D") -> Any:
+    """An option that names a place, with this help."""
+    return typer.Option(*names, help=text, metavar=metavar, parser=a_path)
+
+
 def finite(seconds: float | None) -> float | None:
     """A number of seconds that an option gave. Raises BadParameter for one that is no time."""
     if seconds is not None and not math.isfinite(seconds):
         raise typer.BadParameter(f"{seconds} is no number of seconds; leave the option out for no limit")
     return seconds
+
+
+def seconds(text: str, *names: str) -> Any:
+    """An option for a number of seconds, with this help."""
+    return typer.Option(*names, min=1, callback=finite, help=text, metavar="SECONDS")
 
 
 def a_share(text: str | None) -> tuple[int, int] | None:
@@ -93,33 +103,24 @@ def a_share(text: str | None) -> tuple[int, int] | None:
 
 
 STORE = Path("runs.store")
-StoreOption = Annotated[Path, typer.Option("--store", help="folder of runs", metavar="D", parser=a_path)]
+StoreOption = Annotated[Path, place("folder of runs", "--store")]
 SourceOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--store",
-        help="folder of runs, or an exported file; committed evidence lies beneath",
-        metavar="D",
-        parser=a_path,
-    ),
+    Path | None, place("folder of runs, or an exported file; committed evidence lies beneath", "--store")
 ]
-DataOption = Annotated[
-    Path | None, typer.Option("--data", help="folder of data sets in the Hub's layout", metavar="D", parser=a_path)
-]
+DataOption = Annotated[Path | None, place("folder of data sets in the Hub's layout", "--data")]
 Formats = Annotated[list[Format], typer.Option("--format", help="file format; give it again for more")]
 Json = Annotated[bool, typer.Option("--json", help="one JSON document on stdout")]
 DeviceOption = Annotated[Device, typer.Option(help="where gradients are computed")]
 Workers = Annotated[int, typer.Option(min=1, help="parallel processes, one thread each")]
 Budget = Annotated[float | None, typer.Option(min=1, callback=finite, help="seconds after which to stop cleanly")]
+Calibrate = Annotated[float | None, seconds("time pieces of the runs here for so long first", "--calibrate")]
 ProfileOption = Annotated[Profile, typer.Option("--profile", help="size of the runs")]
 OnlyMine = Annotated[bool, typer.Option("--only-mine", help="leave the committed evidence out")]
 NoWait = Annotated[bool, typer.Option("--no-wait", help="leave what other processes compute to them")]
 Memory = Annotated[int | None, typer.Option(min=1, help="only runs that need at most so many bytes", metavar="BYTES")]
 On = Annotated[str | None, typer.Option("--on", help="hand the runs to this engine's workers: slurm")]
 Jobs = Annotated[int | None, typer.Option(min=1, help="with --on: how many workers")]
-EngineOptions = Annotated[
-    Path | None, typer.Option(help="with --on: the engine's own options, TOML", metavar="F", parser=a_path)
-]
+EngineOptions = Annotated[Path | None, place("with --on: the engine's own options, TOML", metavar="F")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="with --on: print what would be submitted")]
 WaitForWorkers = Annotated[bool, typer.Option("--wait", help="with --on: end when the workers have")]
 

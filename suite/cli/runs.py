@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from suite.cli import options
-from suite.cli.options import a_path, finite
+from suite.cli.options import place, seconds
 from suite.cli.output import emit
 
 
@@ -35,23 +35,11 @@ def plan(
     profile: options.ProfileOption,
     store: options.SourceOption = None,
     data: options.DataOption = None,
-    seconds: Annotated[
-        float | None,
-        typer.Option(
-            "--calibrate",
-            min=1,
-            callback=finite,
-            help="time pieces of the runs here for so long first",
-            metavar="SECONDS",
-        ),
-    ] = None,
+    calibrate: options.Calibrate = None,
     device: Annotated[options.Device, typer.Option(help="where gradients are to be computed")] = options.Device.auto,
     seeds: options.Seeds = None,
     only: options.Only = None,
-    budget: Annotated[
-        float | None,
-        typer.Option(min=1, callback=finite, help="say what so much time decides instead", metavar="SECONDS"),
-    ] = None,
+    budget: Annotated[float | None, seconds("say what so much time decides instead")] = None,
     workers: options.Workers = 1,
     as_json: options.Json = False,
 ) -> None:
@@ -72,9 +60,9 @@ def plan(
     kept = store or options.STORE
     yours, shipped = ids_of_user(store, new=True), committed_ids()
     calibration = known(kept)
-    if seconds:
+    if calibrate:
         todo = [p for p in planned if p.spec.id not in yours]
-        calibration = planning.calibrate(todo, kept, device, data, seconds)
+        calibration = planning.calibrate(todo, kept, device, data, calibrate)
     planned = planning.calibrated(planned, calibration)
     if budget:
         from suite.training.numerics import pick_device
@@ -162,7 +150,7 @@ def vary(
     data: options.DataOption = None,
     device: options.DeviceOption = options.Device.auto,
     workers: options.Workers = 1,
-    out: Annotated[Path, typer.Option(help="folder for the figure", metavar="D", parser=a_path)] = Path("figures"),
+    out: Annotated[Path, place("folder for the figure")] = Path("figures"),
     forms: options.Formats = options.SVG,
     no_wait: Annotated[
         bool, typer.Option("--no-wait", help="leave what other processes compute to them, and draw nothing")
@@ -237,7 +225,7 @@ def export(
     selector: options.Selectors = None,
     *,
     store: options.StoreOption = options.STORE,
-    out: Annotated[Path, typer.Option(help="file to write", metavar="F", parser=a_path)] = Path("runs.zip"),
+    out: Annotated[Path, place("file to write", metavar="F")] = Path("runs.zip"),
     profile: Annotated[options.Profile | None, typer.Option(help="only the runs of this profile")] = None,
     ro_crate: Annotated[bool, typer.Option("--ro-crate", help="describe the file in it as an RO-Crate")] = False,
 ) -> None:
@@ -272,10 +260,8 @@ def merge(
 def gate(
     new: Annotated[list[Path], typer.Argument(help="benchmark documents of one state of the code, one per session")],
     *,
-    base: Annotated[Path | None, typer.Option(help="compare with this document instead", metavar="F")] = None,
-    baselines: Annotated[
-        Path | None, typer.Option(help="folder of baselines by machine class; default ci/baselines", metavar="D")
-    ] = None,
+    base: Annotated[Path | None, place("compare with this document instead", metavar="F")] = None,
+    baselines: Annotated[Path | None, place("folder of baselines by machine class; default ci/baselines")] = None,
     accept: Annotated[bool, typer.Option("--accept", help="make these the baseline of their machine class")] = False,
     add: Annotated[bool, typer.Option("--add", help="as --accept, keeping the sessions it has")] = False,
     anew: Annotated[bool, typer.Option("--anew", help="with --accept: this level is wanted")] = False,

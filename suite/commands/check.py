@@ -103,18 +103,14 @@ def folded(name: str, width: int) -> str:
     return "\n".join(lines)
 
 
-def reasons(found: Sequence[Verdict], *, every: bool) -> list[str]:
-    """Why the judge said so: of the red and the disputed claims, or of ``every`` one."""
-    return [f"{verdict.claim.id}: {verdict.why}" for verdict in found if every or verdict.red or verdict.disputed]
-
-
 def show(found: Sequence[Verdict], *, verbose: bool, closing: Sequence[str]) -> None:
-    """Print a table for each artifact, the reasons and the closing lines on standard output."""
+    """Print a table for each artifact and closing lines; before these why, of what is red or disputed, or of all."""
     out = console()
     for _, claims in groupby(found, key=lambda verdict: verdict.claim.artifact):
         out.print(table(list(claims)))
         out.print()
-    for line in (*reasons(found, every=verbose), *closing):
+    reasons = [f"{each.claim.id}: {each.why}" for each in found if verbose or each.red or each.disputed]
+    for line in (*reasons, *closing):
         out.print(line, markup=False)
 
 

@@ -19,7 +19,7 @@ from suite.data.catalogue import DataError, available
 from suite.experiment import Context
 from suite.lazy import Axes, Figure, np, pd
 from suite.own.variation import Variation, VariationError, parse, variations
-from suite.papers.artifact import Artifact, Frame, Groups, Missing, Paper
+from suite.papers.artifact import Artifact, Frame, Groups, Missing
 from suite.papers.catalogue import SelectorError, experiment, published, select
 from suite.papers.evidence import committed_ids, with_committed
 from suite.papers.measurement import measure_frame
@@ -38,16 +38,6 @@ HEADING = 0.3  # inches above each of them
 
 class UndrawableError(ValueError):
     """A drawing that does not take the varied runs."""
-
-
-def one(artifact: str) -> tuple[Paper, Artifact]:
-    """The artifact of this id. Raises SelectorError for what names none, or several."""
-    found = [(paper, each) for paper, artifacts in select([artifact]) for each in artifacts]
-    if len(found) > 1:
-        raise SelectorError(
-            f"{artifact!r} means {len(found)} artifacts; vary one at a time, such as {found[0][1].id}"
-        )
-    return found[0]
 
 
 def vary_artifact(
@@ -70,10 +60,16 @@ def vary_artifact(
         SelectorError: no such artifact.
         VariationError: it has no such setting, no runs at this profile, or another kind of value.
     """
-    paper, artifact = one(artifact_id)
+    (paper, artifact), *others = [(paper, each) for paper, chosen in select([artifact_id]) for each in chosen]
+    if others:
+        count = 1 + len(others)
+        raise SelectorError(f"{artifact_id!r} means {count} artifacts; vary one at a time, such as {artifact.id}")
     groups, varied = varied_runs(artifact, texts, options)
     named = name or re.sub(r"[^\w.-]+", "-", varied[0].label)
-    check_name(named)
+    if not re.fullmatch(r"[\w.-]{1,80}", named):
+        raise VariationError(
+            f"--name {named!r} must be letters, digits, dots and hyphens: the figure's file bears it"
+        )
     check_settings(groups, varied, options.data, options.device)
     shipped = committed_ids()
     wanted = {spec.id: spec for each in (groups, *(v.groups for v in varied)) for ss in each.values() for spec in ss}
@@ -127,12 +123,6 @@ def check_settings(groups: Groups, varied: Sequence[Variation], data: Path | Non
                     raise
                 except ValueError as error:
                     raise VariationError(f"no run can have {each.label}: {error}") from None
-
-
-def check_name(name: str) -> None:
-    """Raise VariationError for a name that cannot be a part of a file's."""
-    if not re.fullmatch(r"[\w.-]{1,80}", name):
-        raise VariationError(f"--name {name!r} must be letters, digits, dots and hyphens: the figure's file bears it")
 
 
 def shown(

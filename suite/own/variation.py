@@ -63,14 +63,8 @@ def _values(text: str) -> list[Any]:
     try:
         return list(tomllib.loads(f"values = [{text}]")["values"])
     except tomllib.TOMLDecodeError:
-        return [_value(word.strip()) for word in text.split(",") if word.strip()]
-
-
-def _value(word: str) -> Any:
-    try:
-        return tomllib.loads(f"value = {word}")["value"]
-    except tomllib.TOMLDecodeError:
-        return word
+        words = [word.strip() for word in text.split(",") if word.strip()]
+        return [each for word in words for each in _values(word)] if words[1:] else words
 
 
 def written(spec: RunSpec) -> dict[str, Any]:

@@ -154,10 +154,18 @@ def load(path: Path, ids: frozenset[str]) -> PrintedSettings:
     machine = _field(document["hardware"], f"{path.name}: hardware") if "hardware" in document else None
     bases = {"": _basis("", {}, experiments, machine, path.name)}
     for name, table in document.get("artifacts", {}).items():
+        where = f"{path.name} [artifacts.{name}]"
         names = {claim.rpartition("/")[2] for claim in ids if claim.startswith(f"{paper}/{name}/")}
         if not names:
-            raise SettingsError(f"{path.name} [artifacts.{name}]: the paper has no such artifact")
-        bases |= _bases(name, table, names, experiments, machine, f"{path.name} [artifacts.{name}]")
+            raise SettingsError(f"{where}: the paper has no such artifact")
+        claims = {claim: own for claim, own in table.items() if claim in names and isinstance(own, dict)}
+        shared = {key: value for key, value in table.items() if key not in claims}
+        if bare := sorted((set(shared) & names) - set(FIELDS)):
+            raise SettingsError(f"{where}: what is said of the claims {bare} must be tables")
+        bases[name] = _basis(name, shared, experiments, machine, where)
+        for claim, own in claims.items():  # whose own entry stands over their artifact's
+            basis = _basis(name, {**shared, **own}, experiments, machine, f"{path.name} [artifacts.{name}.{claim}]")
+            bases[f"{name}/{claim}"] = replace(basis, named="from" in own)
     exact = document.get("exact", {})
     for name, why in exact.items():
         if not isinstance(why, str) or not why:
@@ -179,26 +187,6 @@ def _inherited(groups: Mapping[str, Any], name: str, file: str, below: tuple[str
     own = {key: _field(value, f"{where} {key}") for key, value in groups[name].items() if key != "like"}
     model = groups[name].get("like")
     return {**(_inherited(groups, model, file, (*below, name)) if model else {}), **own}
-
-
-def _bases(
-    artifact: str,
-    table: Mapping[str, Any],
-    names: set[str],
-    experiments: Mapping[str, PrintedExperiment],
-    machine: Printed | None,
-    where: str,
-) -> dict[str, Basis]:
-    """What an artifact is held against, and those of its claims (``names``) whose own entry stands over its."""
-    claims = {name: own for name, own in table.items() if name in names and isinstance(own, dict)}
-    shared = {key: value for key, value in table.items() if key not in claims}
-    if bare := sorted((set(shared) & names) - set(FIELDS)):
-        raise SettingsError(f"{where}: what is said of the claims {bare} must be tables")
-    found = {artifact: _basis(artifact, shared, experiments, machine, where)}
-    for name, own in claims.items():
-        basis = _basis(artifact, {**shared, **own}, experiments, machine, f"{where[:-1]}.{name}]")
-        found[f"{artifact}/{name}"] = replace(basis, named="from" in own)
-    return found
 
 
 def _basis(

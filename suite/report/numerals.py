@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from itertools import pairwise
 
-from suite.claims.estimate import Estimate, exact
+from suite.claims.estimate import Estimate, over_seeds
 from suite.claims.intervals import percent_saved
 from suite.claims.judge import Claim, accepted, inside
 
@@ -156,7 +156,7 @@ def digits_of(measured: Estimate, claim: Claim) -> int:
         return fewest
     region = accepted(claim, len(measured.values))
     for digits in range(fewest, MOST_DIGITS):
-        shown = exact([rounded(value, digits) for value in measured.values])
+        shown = over_seeds([rounded(value, digits) for value in measured.values])
         if inside(shown, region) == inside(measured, region):
             return digits
     return MOST_DIGITS

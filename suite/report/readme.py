@@ -29,6 +29,7 @@ from suite.claims.board import (
     apart,
     board,
     corrected,
+    counts,
     on_one_run,
     rows_told,
     said,
@@ -99,14 +100,8 @@ def have(found: Sequence[Verdict]) -> str:
     text = [number_of(verdict) for verdict in told]
     left = Counter(verdict.verdict for verdict in found) - Counter(verdict.verdict for verdict in told)
     text += [f"{left[word]} {word}" for word in VERDICTS if left[word]]
-    beside = speaking(found)
+    beside = counts(Counter(map(stand_in, found)), STAND_INS.values())
     return "; ".join([*text, *([f"stand-ins: {beside}"] if beside else [])])
-
-
-def speaking(found: Iterable[Verdict]) -> str:
-    """How many stand-ins speak for, and how many against, claims that were not run."""
-    words = Counter(map(stand_in, found))
-    return ", ".join(f"{words[word]} {word}" for word in STAND_INS.values() if words[word])
 
 
 def number_of(verdict: Verdict) -> str:
@@ -139,7 +134,8 @@ def board_of_papers(verdicts: Sequence[Verdict]) -> str:
         mine = [v for v in claims if v.rests_on in ("", *EMPIRICAL)]
         decided = sum(v.decides and v.verdict in DECIDED for v in mine)
         best = min((v for v in mine if v.measured), key=_most_telling, default=None)
-        rows.append((f"`{name}`", decided, len(mine), speaking(mine), _strongest(best) if best else "none"))
+        beside = counts(Counter(map(stand_in, mine)), STAND_INS.values())
+        rows.append((f"`{name}`", decided, len(mine), beside, _strongest(best) if best else "none"))
     return markdown(["paper", "decided", "claims", "stand-ins", "strongest number"], rows, "lrrll")
 
 
@@ -353,6 +349,7 @@ def blocks(verdicts: Sequence[Verdict], source: Runs) -> dict[str, dict[str, str
     others = beside_claims(told, source)
     found = [(f.paper, (i, f.says, have(f.of(verdicts)), f.decides)) for i, f in enumerate(findings(OWN), 1)]
     head = ["", "the paper says", "we have", "what decides"]
+    measured = "\n\n".join(map(speed.table, speed.committed()))
     return {
         "README.md": {
             "answers": answered(told, verdicts, "docs/images", others, whole=False),
@@ -365,7 +362,7 @@ def blocks(verdicts: Sequence[Verdict], source: Runs) -> dict[str, dict[str, str
         },
         "docs/contradictions.md": {"contradictions": contradictions(OWN)},
         "docs/claims.md": {"places": every_id(verdicts)},
-        "docs/speed.md": {"speed": speed.tables(speed.committed())},
+        "docs/speed.md": {"speed": measured or "No machine has been measured yet."},
     }
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -207,7 +207,7 @@ def notes(document: Mapping[str, Any]) -> str:
     """Why rivals were not timed and what learners gain, in words; nothing where there is neither."""
     told = [f"[{number}] {why}" for number, why in enumerate(reasons(document), 1)]
     not_timed = f"Not timed: {'; '.join(told)}." if told else ""
-    return " ".join(filter(None, (not_timed, sentences(throughput_gains(document)))))
+    return " ".join(filter(None, (not_timed, learners_gain(document))))
 
 
 def table(document: Mapping[str, Any]) -> str:
@@ -217,8 +217,8 @@ def table(document: Mapping[str, Any]) -> str:
     )
 
 
-def throughput_gains(document: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-    """Examples per second of ours with k learners over one learner, for every network averaged at several k."""
+def learners_gain(document: Mapping[str, Any]) -> str:
+    """Examples per second of ours with k learners over one, for every network averaged at several k; or nothing."""
     speeds: dict[str, dict[str, float]] = {}
     for name, workload in document["workloads"].items():
         side = fastest(timed(workload, "ours"))
@@ -226,25 +226,12 @@ def throughput_gains(document: Mapping[str, Any]) -> dict[str, dict[str, float]]
             network, _, k = name.rpartition(", ")
             seconds = statistics.median(workload["sides"][side]["seconds"])
             speeds.setdefault(network, {})[k] = workload["examples"] / seconds
-    return {
-        network: {k: speed / by_k["k=1"] for k, speed in by_k.items() if k != "k=1"}
-        for network, by_k in speeds.items()
-        if "k=1" in by_k and len(by_k) > 1
-    }
-
-
-def sentences(gains: Mapping[str, Mapping[str, float]]) -> str:
-    """Throughput gains in words; nothing without any."""
-    parts = [
-        f"{network}: " + ", ".join(f"{gain:.2f} times with {k}" for k, gain in by_k.items())
-        for network, by_k in gains.items()
-    ]
+    parts = []
+    for network, by_k in speeds.items():
+        if (alone := by_k.pop("k=1", None)) and by_k:
+            gains = (f"{speed / alone:.2f} times with {k}" for k, speed in by_k.items())
+            parts.append(f"{network}: {', '.join(gains)}")
     return f"Examples per second of ours over those with one learner: {'; '.join(parts)}." if parts else ""
-
-
-def tables(documents: Iterable[Mapping[str, Any]]) -> str:
-    """The README's block: one table for each machine class."""
-    return "\n\n".join(table(document) for document in documents) or "No machine has been measured yet."
 
 
 def grown(document: Mapping[str, Any], axis: str) -> list[tuple[float, Mapping[str, Any]]]:

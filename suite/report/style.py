@@ -9,13 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from suite.lazy import Figure, np, pd
-
-if TYPE_CHECKING:
-    from matplotlib.axis import Axis
-    from numpy.typing import ArrayLike
 
 INK = "#1d1f23"  # axes and text; saved as currentColor in SVG, so a page or a viewer can turn it
 GRID = "#85888d"
@@ -86,7 +82,7 @@ def applied(figure_id: str) -> AbstractContextManager[None]:
     return matplotlib.style.context(["default", rules])  # whatever else the process has set
 
 
-def plain_numbers(axis: Axis, steps: Sequence[float] = (1, 2, 5), numbers: str = "{x:,.0f}") -> None:
+def plain_numbers(axis: Any, steps: Sequence[float] = (1, 2, 5), numbers: str = "{x:,.0f}") -> None:
     """Plain numbers on a logarithmic axis, at these ``steps`` of each decade."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
@@ -106,13 +102,12 @@ def ramp(count: int) -> list[str]:
     return [to_hex(mixed(place)) for place in range(count)]
 
 
-def thin(x: ArrayLike, y: ArrayLike, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """At most ``most`` points of the curve y(x), both [n], that keep its outline.
+def thin(xs: np.ndarray, ys: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """At most ``most`` of more points of a curve, ``xs`` and ``ys`` [n], that keep its outline.
 
     The curve is cut into stretches of equal count and the lowest and highest point of each is kept, so a spike or
     an oscillation survives; so do both ends, and one point of each stretch that is not finite (a gap stays a gap).
     """
-    xs, ys = np.asarray(x), np.asarray(y)
     edges = np.linspace(0, len(xs), (most - 2) // 3 + 1).astype(int)
     place, finite = np.arange(len(xs)), np.isfinite(ys)
     stretch = np.searchsorted(edges, place, side="right")

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from suite.claims.board import Board, apart, board, lines, word
-from suite.claims.estimate import EXACT, REDUCED, WHOLE, Estimate, exact
+from suite.claims.estimate import EXACT, REDUCED, WHOLE, Estimate
+from suite.claims.estimate import over_seeds as exact
 from suite.claims.judge import Claim, Verdict
 
 

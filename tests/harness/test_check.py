@@ -11,7 +11,8 @@ import pytest
 from estimates import interval
 from rich.console import Console
 
-from suite.claims.estimate import Estimate, exact
+from suite.claims.estimate import Estimate
+from suite.claims.estimate import over_seeds as exact
 from suite.claims.judge import Claim, Verdict, judge, not_run
 from suite.commands import check
 from suite.runner.progress import Progress

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import toy
 
-from suite.claims.estimate import exact
+from suite.claims.estimate import over_seeds as exact
 from suite.commands.check import held_twice, judge_selection, show
 from suite.papers import measurement
 from suite.papers.grades import Rests

@@ -11,7 +11,8 @@ from estimates import interval, point
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suite.claims.estimate import EXACT, MODELLED, STAND_IN, WHOLE, Estimate, exact, over_seeds
+from suite.claims.estimate import EXACT, MODELLED, STAND_IN, WHOLE, Estimate, over_seeds
+from suite.claims.estimate import over_seeds as exact
 from suite.claims.intervals import Interval
 from suite.claims.judge import PROFILES, Claim, ClaimError, judge, load, not_run
 from suite.report.numerals import printed

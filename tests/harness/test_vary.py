@@ -12,7 +12,7 @@ import pytest
 import toy
 from matplotlib.figure import Figure
 
-from suite.claims.estimate import exact
+from suite.claims.estimate import over_seeds as exact
 from suite.commands.run import RunOptions
 from suite.commands.vary import (
     UndrawableError,

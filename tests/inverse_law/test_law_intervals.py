@@ -320,7 +320,8 @@ def test_the_largest_misfit_has_an_upper_end_for_all_and_a_lower_for_some() -> N
         tuple(map(math.expm1, (value, max(low, 0.0), high))), rel=1e-4
     )
     assert (found.n, low > 0) == (4, True)
-    assert largest_misfit([curves[0][:3]]) is None
+    with pytest.raises(Missing, match="4 batch sizes"):
+        largest_misfit([curves[0][:3]])
     single = misfits.Misfits(np.array([0.1]), np.array([0.01]), degrees=1, seeds=2)
     assert misfits.largest([single]).high == pytest.approx(math.expm1(0.1 + stats.t.ppf(0.975, 1) * 0.01))
 

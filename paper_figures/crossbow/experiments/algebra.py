@@ -13,7 +13,7 @@ from torch import Tensor
 from reference_impls import crossbow
 from reference_impls.contract import Collective, GradientRef, Turn
 from reference_impls.crossbow import SMA
-from suite.communication.collectives import CompletedSum, Local, check_rows
+from suite.communication.collectives import CompletedSum, Local
 from suite.data.order import Shuffled
 from suite.experiment import Context
 from suite.model_averaging.engine import Learners
@@ -29,25 +29,16 @@ D, EXAMPLES, BATCH = 40, 480, 4
 RATE = torch.tensor(0.05, dtype=torch.float64)
 
 
-@dataclass
-class CountingSum:
+@dataclass(frozen=True)
+class CountingSum(Local):
     """A sum over replicas that counts the numbers each device hands over."""
 
-    workers: int
     devices: int
     sent: list[int] = field(default_factory=list)
 
-    @property
-    def rows(self) -> int:
-        return self.workers
-
     def start(self, rows: Tensor, each: int | None = None) -> CompletedSum:
-        return CompletedSum(self.sum(rows, each))
-
-    def sum(self, rows: Tensor, each: int | None = None) -> Tensor:
-        check_rows(rows, self.workers, each)
         self.sent.append(rows.numel() // self.devices)
-        return rows.sum(0)
+        return super().start(rows, each)
 
 
 def problem(run_seed: int) -> Any:
@@ -59,7 +50,7 @@ def problem(run_seed: int) -> Any:
 
 def noisy(made: QuadraticProblem, k: int) -> Gradient:
     """Learner j of iteration t reads batch t * k + j."""
-    table = torch.arange(EXAMPLES).view(-1, BATCH)
+    table = torch.arange(len(made.rows)).view(-1, BATCH)
 
     def gradient(points: Tensor, t: int) -> Tensor:
         means = torch.stack([made.rows[table[(t * k + j) % len(table)]].mean(0) for j in range(k)])
@@ -126,14 +117,9 @@ def paths() -> pd.DataFrame:
         torch.tensor([0.3, 1.0], dtype=torch.float64),
     )
 
-    def gradient(points: Tensor, t: int) -> Tensor:
-        return made.curvature * (
-            points - torch.stack([made.rows[(2 * t + j) * 4 : (2 * t + j + 1) * 4].mean(0) for j in range(2)])
-        )
-
     start = torch.tensor([-6.0, 4.0], dtype=torch.float64)
     rows = []
-    for t, state in enumerate(walk(sma(2), start, 40, gradient, rate=2 * RATE)):
+    for t, state in enumerate(walk(sma(2), start, 40, noisy(made, 2), rate=2 * RATE)):
         models = {"average": state.centre, "replica 1": state.replicas[0], "replica 2": state.replicas[1]}
         rows += [{"turn": t, "model": name, "x": float(p[0]), "y": float(p[1])} for name, p in models.items()]
     return pd.DataFrame(rows)
@@ -200,9 +186,8 @@ def synchronous(made: Any, start: Tensor) -> Found:
     rows = torch.arange(16)
     buffers = made.b0()
     whole = loss_gradient(start[None], buffers[None], [made.fetch(rows)])[1][0]
-    halves = loss_gradient(start.expand(2, -1), buffers.expand(2, -1), [made.fetch(rows[:8]), made.fetch(rows[8:])])[
-        1
-    ]
+    batches = [made.fetch(half) for half in rows.split(8)]
+    halves = loss_gradient(start.expand(2, -1), buffers.expand(2, -1), batches)[1]
     copies, memories = start.expand(2, -1).clone(), torch.zeros(2, D, dtype=torch.float64)
     two = noisy(made, 2)
     for t in range(40):  # each worker applies the averaged gradient to its own copy

@@ -160,7 +160,8 @@ def tasks(spec: RunSpec, context: Context) -> Outcome:
     centre_apart, recorded = _recorded(learners=2, iterations=12)
     first_come, round_robin = [], []
     for repeat in range(spec.settings["repeats"]):
-        varied = Durations(partial(_length, spec.seed, repeat), local=0.05, overall=0.2)
+        length = lambda batch, repeat=repeat: 0.5 + _uniform(spec.seed, batch, repeat)  # seconds of a learning task
+        varied = Durations(length, local=0.05, overall=0.2)
         first_come.append(idle_seconds(schedule(100, 2, 4, varied)))
         round_robin.append(idle_seconds(schedule(100, 2, 4, varied, "round-robin")))
     results: dict[str, Any] = {
@@ -173,11 +174,6 @@ def tasks(spec: RunSpec, context: Context) -> Outcome:
         for name, trace in (("virtual", virtual), ("recorded", recorded))
     }
     return Outcome("finished", results, frames)
-
-
-def _length(run_seed: int, repeat: int, batch: int) -> float:
-    """Seconds of a learning task between 0.5 and 1.5."""
-    return 0.5 + _uniform(run_seed, batch, repeat)
 
 
 def _uniform(*coordinates: int) -> float:
@@ -196,8 +192,9 @@ def _recorded(learners: int, iterations: int) -> tuple[float, list[Task]]:
     """A run of the engine, and how far its centre is from the rule that takes the same batches one by one."""
     rows = torch.linspace(-1, 1, 8, dtype=torch.float64).repeat(2, 1) * torch.tensor([[1.0], [-2.0]])
     problem = QuadraticProblem(rows, torch.ones(8, dtype=torch.float64))
+    one_each = lambda numbers: numbers[:, None] % 2
     made = [
-        Learners(SMA(CaffeSGD(), Local(learners)), torch.ones(8, dtype=torch.float64), kind(problem), _one_each)
+        Learners(SMA(CaffeSGD(), Local(learners)), torch.ones(8, dtype=torch.float64), kind(problem), one_each)
         for kind in (Asleep, Functional)
     ]
     lr = torch.tensor(0.1, dtype=torch.float64)
@@ -205,7 +202,3 @@ def _recorded(learners: int, iterations: int) -> tuple[float, list[Task]]:
     for numbers in assignment(trace, learners):
         made[1].step(lr, numbers)
     return float((made[0].centre - made[1].centre).abs().max()), trace
-
-
-def _one_each(numbers: Tensor) -> Tensor:
-    return numbers[:, None] % 2

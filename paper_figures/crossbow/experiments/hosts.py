@@ -59,18 +59,15 @@ class Learners:
         self.earlier, self.average, self.pending = self.average, moved, None
 
 
-def sides(settings: Mapping[str, Any]) -> list[tuple[int, int, bool]]:
-    """Learners, interval and whether exchange is waited for at once, of each side that is timed."""
-    found = [(m, tau, False) for m in settings["learners"] for tau in settings["intervals"]]
-    return found + [(m, 1, True) for m in settings["learners"]]
-
-
 def on_hosts(group: Group, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Seconds an iteration of every side, in turns; one repetition to warm up is left out."""
     together, signal = Processes(group), torch.zeros(1, 1)
+    # Learners, interval and whether exchange is waited for at once, of each side that is timed.
+    sides = [(m, tau, False) for m in settings["learners"] for tau in settings["intervals"]]
+    sides += [(m, 1, True) for m in settings["learners"]]
     rows: list[dict[str, Any]] = []
     for repeat in range(settings["repeats"] + 1):
-        for m, tau, barrier in sides(settings):
+        for m, tau, barrier in sides:
             sums, device = Processes(group, rows=m), Device()
             learners = Learners(sums, m, settings["numbers"], tau, barrier=barrier)
             task = settings["seconds"][settings["learners"].index(m)]

@@ -81,11 +81,6 @@ def dataflow(module: nn.Module, batch: int) -> list[Operator]:
 
 def count(module: nn.Module, *, data_transform: bool) -> int:
     """Number of dataflow operators of a classifier; ``data_transform`` adds the crop and flip."""
-    leaves = [layer for layer in module.modules() if not list(layer.children())]
-    total = END + data_transform
-    for layer in leaves:
-        if isinstance(layer, Add):
-            total += SUM
-        elif not isinstance(layer, nn.Flatten | nn.Identity):
-            total += LAYER
-    return total
+    leaves = (layer for layer in module.modules() if not list(layer.children()))
+    operators = (layer for layer in leaves if not isinstance(layer, nn.Flatten | nn.Identity))
+    return END + data_transform + sum(SUM if isinstance(layer, Add) else LAYER for layer in operators)

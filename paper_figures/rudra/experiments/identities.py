@@ -51,13 +51,11 @@ def follow(
     rate = torch.tensor(RATE, dtype=torch.float64)
     for turn in turns:
         points = algorithm.points(state, turn)
-        parts: list[Tensor] = []
-        start = 0
+        parts, entries = list[Tensor](), iter(turn.entries)
         for point, share in zip(points.parameters, points.shares, strict=True):
-            entries = turn.entries[start : start + share]
-            grads = [gradient(made, point, batch(e.worker, e.number, size) % EXAMPLES) for e in entries]
+            own = islice(entries, share)
+            grads = [gradient(made, point, batch(e.worker, e.number, size) % EXAMPLES) for e in own]
             parts.append(torch.stack(grads).sum(0))
-            start += share
         losses = torch.zeros(len(turn.entries), dtype=torch.float64)
         state = algorithm.update(state, turn, losses, torch.stack(parts), rate)
     return algorithm.model(state)

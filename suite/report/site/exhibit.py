@@ -58,7 +58,7 @@ def files(
         drawn=drawn,
         curves=curves(drawn.figure) if drawn else "",
         undrawn=undrawn,
-        command=command(artifact, drawn.profile if drawn and drawn.profile else _profile(artifact, used)),
+        command=command(artifact, drawn.profile if drawn else "", used),
         besides=besides(name, measurements(artifact, source, claimed=False)) if artifact else [],
         reasons=reasons,
         runs_behind=lambda verdict: runs_behind(verdict, artifact, source) if artifact else (),
@@ -80,17 +80,15 @@ def _runs(artifact: Artifact | None, found: list[Verdict], used: set[str], sourc
     return sorted(named | (planned & source.ids()))
 
 
-def _profile(artifact: Artifact | None, used: set[str]) -> str:
-    """The largest profile in use, else the smallest at which the artifact has runs; "" when it never has any."""
-    able = [p for p in PROFILES if artifact and artifact.runs(p)]
-    in_use = [p for p in able if p in used]
-    return in_use[-1] if in_use else next(iter(able), "")
+def command(artifact: Artifact | None, profile: str, used: set[str]) -> str:
+    """What a reader types to remake an artifact: at a profile, or without one at the largest that is in use.
 
-
-def command(artifact: Artifact | None, profile: str) -> str:
-    """What a reader types to remake an artifact."""
+    Where none is, it is the smallest at which the artifact has runs.
+    """
     if artifact is None:
         return ""
+    able = [name for name in PROFILES if artifact.runs(name)]
+    profile = profile or next((name for name in reversed(able) if name in used), able[0] if able else "")
     last = f"sgd-suite {'figures' if artifact.draw else 'check'} {artifact.id}"
     return f"sgd-suite run {artifact.id} --profile {profile} && {last}" if profile else last
 

@@ -74,7 +74,9 @@ def _inside(site: Path, page: str) -> str:
             return found[0]
         target = urlsplit(urljoin(page, value))
         if name == "src":
-            return f'src="{_data(site / unquote(target.path))}"'
+            picture = site / unquote(target.path)
+            kind, data = mimetypes.guess_type(picture.name)[0], base64.b64encode(picture.read_bytes()).decode()
+            return f'src="data:{kind};base64,{data}"'
         return f'href="#{_anchor(unquote(target.path), target.fragment or "main")}"'
 
     return ADDRESSES.sub(address, LEFT_OUT.sub("", (site / page).read_text(encoding="utf-8")))
@@ -91,8 +93,3 @@ def _article(page: str, text: str) -> str:
     head = text.partition("<header>")[2].partition("</header>")[0]
     main = text.partition(f'<main id="{name}">')[2].partition("</main>")[0]
     return f'<article id="{name}">{head}{main}</article>'
-
-
-def _data(path: Path) -> str:
-    kind = mimetypes.guess_type(path.name)[0]
-    return f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"
