@@ -12,6 +12,7 @@ ceil(N / batch) of them, and the last is completed with the first examples of th
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Protocol, Self
@@ -363,13 +364,8 @@ class WordOrder:
             raise ValueError(f"batch number {number} must not be negative")
         while self._starts[-1] <= number:
             self._starts.append(self._starts[-1] + len(self._epoch(len(self._starts) - 1)))
-        epoch = self.epoch_of(number)
+        epoch = bisect_right(self._starts, number) - 1
         return self._epoch(epoch)[number - self._starts[epoch]]
-
-    def epoch_of(self, number: int) -> int:
-        """Epoch in which batch ``number`` falls, once :meth:`sentences` has come so far."""
-        starts = torch.tensor(self._starts)
-        return int(torch.searchsorted(starts, number, right=True)) - 1
 
     def _epoch(self, epoch: int) -> list[Tensor]:
         if self._latest[0] != epoch:
