@@ -136,6 +136,13 @@ class TimeLedger:
     needless: int = 0  # pulls that brought the weights the learner had already
     pushed_bytes: int = 0
 
+    def cycle(self, computing: float, communicating: float, size: int) -> None:
+        """A learner has computed a gradient, pushed its ``size`` bytes and goes on to the next."""
+        self.computing += computing
+        self.communicating += communicating
+        self.pushes += 1
+        self.pushed_bytes += size
+
     @property
     def overlap(self) -> float:
         """Table 1's measure: computation over computation plus communication."""

@@ -34,7 +34,7 @@ def training(spec: RunSpec, execution: Mapping[str, Any], width: int, data: Path
     settings = spec.settings
     with TemporaryDirectory() as folder:
         assemble(settings, spec.seed, execution, data)
-        clock = clock_of(execution)
+        clock = time.process_time if execution["device"] == "cpu" else time.perf_counter
         began = clock()
         made = assemble(settings, spec.seed, execution, data)
         session = build(spec, Context(Path(folder), execution, data), made)
@@ -87,11 +87,6 @@ def evaluation_seconds(session: TrainingRun, clock: Callable[[], float]) -> floa
     made.problem.evaluate(x, buffers, inputs, targets)
     images = len(made.test_targets) + (settings["evaluate"].get("train_examples") or 0)
     return (clock() - began) / len(targets) * images
-
-
-def clock_of(execution: Mapping[str, Any]) -> Callable[[], float]:
-    """What a pilot counts: seconds of a processor on a CPU, and on a card those that pass."""
-    return time.process_time if execution["device"] == "cpu" else time.perf_counter
 
 
 def wait(execution: Mapping[str, Any]) -> None:
