@@ -204,7 +204,7 @@ class Augmentation:
         return rest // self.rows, rest % self.rows, left, mirror
 
 
-class Augmented:
+class Augmented(Order):
     """An order whose batches are codes; the choices depend on seed, worker, batch number and place alone."""
 
     def __init__(self, order: Order, augmentation: Augmentation, seed: int) -> None:
@@ -217,7 +217,3 @@ class Augmented:
         made = self.augmentation
         choices = made.rule.choices(made.height, made.width, self.batch, self.seed, numbers, workers)
         return made.encode(examples, *choices)
-
-    def to(self, device: torch.device | str) -> Self:
-        self.order = self.order.to(device)
-        return self
