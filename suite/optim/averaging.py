@@ -9,7 +9,6 @@ torch's operations, and sums over processes or devices come between step and ave
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -18,10 +17,10 @@ import torch
 from torch import Tensor
 
 from reference_impls import crossbow
-from reference_impls.contract import Sent, Turn
+from reference_impls.contract import Turn
 from suite.communication.collectives import Local, in_process
 from suite.optim.solver import ONE, Grouped
-from suite.optim.vector import Loss, Pieces, Vector
+from suite.optim.vector import Pieces, Round, Vector
 from suite.training.machine_code import FLAGS, NUMBERS, NativeError, Source
 
 SOURCE = Source(Path(__file__).with_suffix(".cpp"), flags=(*FLAGS, "-ffp-contract=off"))
@@ -46,16 +45,10 @@ def agree(algorithm: crossbow.SMA, state: State, turn: Turn) -> State:
     return State(w, v, z_prev, z) if _synchronises(algorithm, turn) else state
 
 
-def on_devices(
-    algorithm: crossbow.SMA,
-    state: State,
-    turn: Turn,
-    losses: Sequence[Loss],
-    sums: Tensor | Pieces,
-    sent: Sent = (),
-) -> State:
+def on_devices(algorithm: crossbow.SMA, state: State, brought: Round) -> State:
     """A round of learners with reference models, whose corrections need the weights of all before the first step."""
     w, v, z, _ = state
+    turn, sums = brought.turn, brought.sums
     solver = cast(Grouped, algorithm.optimizer)
     if not _synchronises(algorithm, turn):
         solver.step(v, w, sums, ONE)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
 from torch.autograd.graph import increment_version
 
+from reference_impls.contract import Sent, Turn
 from suite.training.flat import consecutive, misaligned
 
 Loss: TypeAlias = Tensor | float  # of a batch, 0-d
@@ -177,6 +178,15 @@ class Vector:
             refuse_sparse(grad)
         if pairs:
             torch._foreach_add_([view for view, _ in pairs], [grad for _, grad in pairs])
+
+
+class Round(NamedTuple):
+    """What the learners of an update bring."""
+
+    turn: Turn
+    losses: Sequence[Loss]  # [n]
+    sums: Tensor | Pieces  # of gradients, [p, d]
+    sent: Sent  # exchanges of them under way
 
 
 class Pieces:
