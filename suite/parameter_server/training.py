@@ -95,13 +95,8 @@ class Waves:
             yield wave, seconds, turn
 
 
-def wave_turn(t: int, wave: list[GradientJob]) -> Turn:
-    """The wave's gradients as one turn, for an algorithm's ``points``: entries in the order of their reads."""
-    return Turn(t, tuple(entry for job in wave for entry in job.entries))
-
-
 def wave_points(found: Points, wave: list[GradientJob]) -> Points:
-    """One point per job, out of the points of ``wave_turn``, of which there is one per timestamp."""
+    """One point per job, out of the points of a wave as one turn, of which there is one per timestamp."""
     shares = tuple(len(job.entries) for job in wave)
     reads = sorted({job.read for job in wave})
     if len(reads) == len(wave):
@@ -179,7 +174,7 @@ class ServerRun(TrainingRun):
     def compute(self, t: int, wave: list[Any]) -> None:
         """Losses and sums of gradients of a wave."""
         made = self.made
-        together = wave_turn(t, wave)
+        together = Turn(t, tuple(entry for job in wave for entry in job.entries))
         points = wave_points(self.algorithm.points(self.state, together), wave)
         workers = on_device([entry.worker for entry in together.entries], points.batch.device)
         if made.problem.dropout:

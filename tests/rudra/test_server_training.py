@@ -21,7 +21,7 @@ from suite.experiment import Context, OutOfTime
 from suite.parameter_server import training as server_training
 from suite.parameter_server.placement import simulation
 from suite.parameter_server.protocol import GammaDurations, Staleness, play
-from suite.parameter_server.training import Waves, jobs_of, train, wave_points, wave_turn
+from suite.parameter_server.training import Waves, jobs_of, train, wave_points
 from suite.spec import RunSpec, thaw
 from suite.training import loop
 from suite.training.build import SOLVERS, Setup, make_algorithm
@@ -199,7 +199,7 @@ def in_waves(n: int, updates: int, lookahead: int, paths: type, sizes: list[int]
     buffers = torch.zeros(1, 0, dtype=torch.float64)
     for wave, _, turn in Waves(timed, lookahead):
         if wave:
-            together = wave_turn(turn.t, wave)
+            together = Turn(turn.t, tuple(entry for job in wave for entry in job.entries))
             points = wave_points(algorithm.points(state, together), wave)
             chosen = examples([entry.worker for entry in together.entries], points.batch)
             losses, sums, _ = compute_gradients(gradients, points, buffers.expand(len(chosen), 0), chosen)
