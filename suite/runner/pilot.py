@@ -15,7 +15,6 @@ from suite.runner.cost import expected_updates
 from suite.runner.packing import Lockstep
 from suite.spec import RunSpec, trainings
 from suite.training.build import Setup, assemble
-from suite.training.gradients.paths import backend_of
 from suite.training.loop import TrainingRun
 from suite.training.numerics import apply
 
@@ -58,13 +57,12 @@ def training(spec: RunSpec, execution: Mapping[str, Any], width: int, data: Path
 def check(spec: RunSpec, context: Context) -> None:
     """Set up a run and the warm start before it, as they do when they begin. Raises ValueError."""
     for stage in trainings(spec):
-        build(stage, context, assemble(stage.settings, stage.seed, context.execution, context.data))
+        build(stage, context)
 
 
-def build(spec: RunSpec, context: Context, made: Setup) -> TrainingRun:
+def build(spec: RunSpec, context: Context, made: Setup | None = None) -> TrainingRun:
     """The session that the experiment would run."""
-    kind = ServerRun if "server" in spec.settings else TrainingRun
-    return kind(spec, context, made, backend_of(context.execution, made.problem))
+    return (ServerRun if "server" in spec.settings else TrainingRun)(spec, context, made)
 
 
 def update_of(session: TrainingRun, made: Setup, width: int) -> Callable[[], object]:

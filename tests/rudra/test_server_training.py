@@ -58,15 +58,14 @@ def spec(n: int, learners: int, updates: int, **changes: Any) -> RunSpec:
 @pytest.fixture(autouse=True)
 def small_test_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """Evaluate on 50 images: the tests compare weights, not errors."""
-    assemble = server_training.assemble
+    assemble = loop.assemble
 
     def assembled(*arguments: Any) -> Any:
         made = assemble(*arguments)
         made.test_inputs, made.test_targets = made.test_inputs[:50], made.test_targets[:50]
         return made
 
-    monkeypatch.setattr(server_training, "assemble", assembled)
-    monkeypatch.setattr("suite.training.loop.assemble", assembled)
+    monkeypatch.setattr(loop, "assemble", assembled)
 
 
 def folder(tmp_path: Path, name: str) -> Path:
@@ -292,8 +291,7 @@ def quadratic(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
     seen: list[float] = []
     update = server_training.ServerRun.update
-    for module in (server_training, loop):
-        monkeypatch.setattr(module, "assemble", assembled)
+    monkeypatch.setattr(loop, "assemble", assembled)
     monkeypatch.setattr(loop.TrainingRun, "on_images", lambda self, x, buffers: {"test_loss": x.item()})
     monkeypatch.setattr(server_training.ServerRun, "update", watched)
     return seen
