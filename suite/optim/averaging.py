@@ -9,6 +9,7 @@ torch's operations, and sums over processes or devices come between step and ave
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -133,7 +134,7 @@ def copy(to: Tensor, point: Tensor) -> None:
         library.copy(to, point)
 
 
-def _addresses(gradient: Tensor | Pieces, members: slice, segments: list[slice]) -> list[int]:
+def _addresses(gradient: Tensor | Pieces, members: slice, segments: Sequence[slice]) -> list[int]:
     """Where each tensor's gradient begins."""
     if isinstance(gradient, Pieces):
         return [grad.data_ptr() for grad in gradient.grads[members]]
