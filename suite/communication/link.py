@@ -135,9 +135,11 @@ def lab(hosts: int = 2, bits_per_second: float = 0.0) -> Iterator[Lab]:
             _call("ip", "link", "add", "bridge", "type", "bridge")
             _call("ip", "link", "set", "bridge", "up")
             for rank, network in enumerate(ends):
-                _plug(f"port{rank}", network)
+                port = f"port{rank}"  # of the bridge, at its end of the link to a host
+                _call("ip", "link", "add", port, "type", "veth", "peer", "name", INTERFACE, "netns", network)
+                _call("ip", "link", "set", port, "master", "bridge", "up")
                 if bits_per_second:
-                    shape(f"port{rank}", bits_per_second)
+                    shape(port, bits_per_second)
         for rank, network in enumerate(ends):
             with inside(network):
                 _call("ip", "addr", "add", f"{address(rank)}/24", "dev", INTERFACE)
@@ -146,12 +148,6 @@ def lab(hosts: int = 2, bits_per_second: float = 0.0) -> Iterator[Lab]:
                 if bits_per_second:
                     shape(INTERFACE, bits_per_second)
         yield Lab(tuple(ends))
-
-
-def _plug(port: str, network: str) -> None:
-    """A link from a port of the bridge to a host, seen from the bridge."""
-    _call("ip", "link", "add", port, "type", "veth", "peer", "name", INTERFACE, "netns", network)
-    _call("ip", "link", "set", port, "master", "bridge", "up")
 
 
 def probe() -> str:

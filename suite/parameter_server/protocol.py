@@ -114,10 +114,6 @@ class Staleness:
         """Mean over gradients, in updates."""
         return sum(sigma * count for sigma, count in self.counts.items()) / self.total
 
-    @property
-    def largest(self) -> int:
-        return max(self.counts)
-
     def above(self, bound: int) -> int:
         """Gradients whose staleness exceeds ``bound``."""
         return sum(count for sigma, count in self.counts.items() if sigma > bound)

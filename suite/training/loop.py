@@ -177,7 +177,6 @@ class TrainingRun:
         if time.monotonic() - self.saved > self.context.checkpoint_seconds or self.context.late:
             with self.clock.paused():
                 self.save()
-            self.saved = time.monotonic()
             if self.context.late:
                 raise OutOfTime
 
@@ -303,6 +302,7 @@ class TrainingRun:
         """Write a checkpoint of everything that the next update depends on."""
         self.recorder.settle()
         checkpoint.save(self.context.folder, self.state, self.values(), self.tensors())
+        self.saved = time.monotonic()
 
     def resume(self) -> None:
         """Take up the last checkpoint, if there is one."""
