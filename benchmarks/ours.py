@@ -48,7 +48,6 @@ from suite.runner.packing import Lockstep
 from suite.spec import RunSpec
 from suite.training.build import Setup, make_algorithm, make_optimizer, random_classification
 from suite.training.gradients.looped import AutogradGradients
-from suite.training.gradients.paths import backend_of
 from suite.training.loop import TrainingRun
 from suite.training.numerics import apply, choose
 from suite.training.optimizers import TorchSGD
@@ -243,7 +242,7 @@ def session(workload: Workload, chosen: Mapping[str, Any], **changes: Any) -> Tr
         problem.targets,
     )
     context = Context(Path(tempfile.gettempdir()), chosen)
-    return (ServerRun if served else TrainingRun)(spec, context, made, backend_of(chosen, problem))
+    return (ServerRun if served else TrainingRun)(spec, context, made)
 
 
 def repeated(update: Update) -> Callable[[int], None]:

@@ -10,7 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from paper_figures.crossbow.experiments import sizes
 from paper_figures.crossbow.settings import NETWORKS
-from suite.models import build, initialise, names, table
+from suite.models import build, initialise, table
 from suite.models.network import Network, parameter_specs
 from suite.models.registry import CLASSIFIERS, construct
 from suite.models.transformer import CausalMixing
@@ -77,7 +77,7 @@ def test_parameter_counts(name: str, options: dict[str, Any], parameters: int) -
 
 def test_table_is_what_the_networks_are() -> None:
     assert table.PATH.read_text(encoding="utf-8") == table.regenerate(), "sgd-suite refresh counts them anew"
-    assert names() == tuple(CLASSIFIERS)
+    assert table.names() == tuple(CLASSIFIERS)
 
 
 def test_communicated_tensors() -> None:

@@ -175,7 +175,6 @@ def test_vocabulary_returns_what_it_encodes(tmp_path: Path) -> None:
     assert vocabulary.decode(rows) == phrases()[:50]
     framed = [[BEGIN, *row, 17, 23, PAD, PAD] for row in rows]  # what follows the end is not read
     assert vocabulary.decode(framed) == phrases()[:50]
-    assert vocabulary.encode(["one"], end=False)[0] == vocabulary.encode(["one"])[0][:-1]
     assert UNKNOWN in vocabulary.encode(["語"])[0]
     assert vocabulary.decode([[], [END]]) == ["", ""]
 
@@ -184,12 +183,12 @@ def test_vocabulary_is_kept_by_content_and_rebuilt_when_damaged(tmp_path: Path) 
     first = train_vocabulary(phrases(), 150, tmp_path)
     path = next(tmp_path.rglob("*.inputs.npy"))
     kept = path.stat().st_mtime_ns
-    assert train_vocabulary(phrases(), 150, tmp_path).checksum == first.checksum
+    assert train_vocabulary(phrases(), 150, tmp_path).model == first.model
     assert path.stat().st_mtime_ns == kept
     for spoil in (first.model[:100], b"", first.model + b"\0"):
         path.write_bytes(spoil)
-        assert train_vocabulary(phrases(), 150, tmp_path).checksum == first.checksum
-    assert train_vocabulary(phrases(), 150, tmp_path / "other").checksum == first.checksum
+        assert train_vocabulary(phrases(), 150, tmp_path).model == first.model
+    assert train_vocabulary(phrases(), 150, tmp_path / "other").model == first.model
     train_vocabulary(phrases()[:-1], 150, tmp_path)
     train_vocabulary(phrases(), 160, tmp_path)
     assert len(list(tmp_path.glob("vocabularies/*.inputs.npy"))) == 3
@@ -239,5 +238,3 @@ def test_word_order_gives_any_batch_alone() -> None:
         assert WordOrder(lengths, 30, 7).sentences(number).tolist() == sequential[number]
     order = WordOrder(lengths, 30, 7)
     assert [order.sentences(number).tolist() for number in range(len(sequential))] == sequential
-    assert order.epoch_of(starts[0] - 1) == 0
-    assert order.epoch_of(starts[0]) == 1

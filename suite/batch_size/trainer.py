@@ -26,11 +26,6 @@ from suite.training.loss_reading import LossReading, read_loss
 State = Any
 
 
-def next_test(update: int, growth: float, every: int = 1) -> int:
-    """The update at which to test after one at ``update``: ``growth`` times as many more, at least ``every``."""
-    return update + max(every, math.floor(update * growth))
-
-
 @dataclass
 class Monitor:
     """A loss that is watched and the thresholds it has still to cross.
@@ -128,10 +123,11 @@ class Search:
 
     @property
     def next_update(self) -> int:
-        """After how many updates the search wants to see the state."""
+        """After how many updates the search wants to see the state: a share ``growth`` more, ``every`` at least."""
         if self._ahead is not None:
             return self._position[0] + 1
-        return min(next_test(self._anchor[0], self.growth, self.every), self.limit)
+        update = self._anchor[0]
+        return min(update + max(self.every, math.floor(update * self.growth)), self.limit)
 
     def see(self, state: State) -> None:
         """Take the state after ``next_update`` updates."""
@@ -170,14 +166,6 @@ class Search:
         if update == self._ahead[0]:
             self._anchor = self._position = self._ahead
             self._ahead, self._replayed = None, []
-
-
-def drive(search: Search, advance: Callable[[State, int, int], State]) -> Search:
-    """Run one search to its end; ``advance(state, t0, t1)`` applies the updates t0 .. t1 - 1."""
-    while not search.done:
-        update, state = search.position
-        search.see(advance(state, update, search.next_update))
-    return search
 
 
 TEST_CHUNK = 500  # examples of a test read at a time

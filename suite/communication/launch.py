@@ -51,7 +51,6 @@ def spawn(
     workers: int,
     *arguments: Any,
     timeout: float = TIMEOUT,
-    threads: int = 1,
     lab: link.Lab | None = None,
 ) -> list[Any]:
     """Run ``body(group, *arguments)`` in ``workers`` gloo processes; what each returned, by rank.
@@ -70,7 +69,7 @@ def spawn(
             place = Path(folder, str(meeting))
             place.mkdir()
             answers = [place / str(rank) for rank in range(workers)]
-            about = (workers, str(place / "meeting"), timeout, threads)
+            about = (workers, str(place / "meeting"), timeout)
             orders = [(call, rank, *about, str(answer)) for rank, answer in enumerate(answers)]
             statuses = _attempt(orders, lab, 4 * timeout)
             if APART not in statuses:
@@ -164,11 +163,11 @@ def _forked(orders: Any, environment: Mapping[str, str], network: str) -> None:
 
 def _work(order: Any, pipe: int) -> int:
     """A worker process: join, run the body of the order, leave the answer. ``pipe`` ends with the parent."""
-    call, rank, workers, meeting, timeout, threads, answer = order
+    call, rank, workers, meeting, timeout, answer = order
     met = False
     threading.Thread(target=_end_with_parent, args=(pipe,), daemon=True).start()
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(workers), "LOCAL_RANK": str(rank)}
-    torch.set_num_threads(threads)
+    torch.set_num_threads(1)
     module, name, arguments = call
     try:
         body = getattr(import_module(module), name)

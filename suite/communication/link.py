@@ -2,8 +2,8 @@
 
 Nothing leaves the machine: the only traffic is between the namespaces made here. No namespace has a name or a
 mount; they live as long as a process holds them, so that none is left behind, however the lab ends. Bandwidth is
-shaped by ``tc``'s token bucket (tbf), which is in most kernels; latency by netem, which is in fewer. Root is
-needed, or the right to administer networks; :func:`probe` says what is missing.
+shaped by ``tc``'s token bucket (tbf), which is in most kernels. Root is needed, or the right to administer networks;
+:func:`probe` says what is missing.
 
 A device there computes by sleeping, while processes exchange what is really there.
 """
@@ -95,22 +95,17 @@ def address(rank: int) -> str:
     return f"10.213.77.{rank + 1}"
 
 
-def shape(interface: str, bits_per_second: float, *, delay_seconds: float = 0.0) -> None:
+def shape(interface: str, bits_per_second: float) -> None:
     """Limit what leaves by ``interface``, from inside its namespace; call it at both ends.
 
-    Raises ValueError for a rate out of range, NoLab when tc refuses (``delay_seconds`` needs netem).
+    Raises ValueError for a rate out of range, NoLab when tc refuses.
     """
     if not SLOWEST <= bits_per_second <= FASTEST:
         raise ValueError(f"rate {bits_per_second:g} bit/s must lie between {SLOWEST:g} and {FASTEST:g}")
     # the bucket must hold what one timer tick lets through, and at least a few frames of veth's 64 KiB segments
     burst = max(128_000, int(bits_per_second / 8 / 250))
-    rate = f"{bits_per_second:.0f}bit"
-    if delay_seconds:
-        _call("tc", "qdisc", "replace", "dev", interface, "root", "netem", "delay", f"{delay_seconds * 1e6:.0f}us",
-              "rate", rate)  # fmt: skip
-        return
-    _call("tc", "qdisc", "replace", "dev", interface, "root", "tbf", "rate", rate, "burst", f"{burst}",
-          "latency", "200ms")  # fmt: skip
+    _call("tc", "qdisc", "replace", "dev", interface, "root", "tbf", "rate", f"{bits_per_second:.0f}bit",
+          "burst", f"{burst}", "latency", "200ms")  # fmt: skip
 
 
 @contextlib.contextmanager
@@ -140,9 +135,11 @@ def lab(hosts: int = 2, bits_per_second: float = 0.0) -> Iterator[Lab]:
             _call("ip", "link", "add", "bridge", "type", "bridge")
             _call("ip", "link", "set", "bridge", "up")
             for rank, network in enumerate(ends):
-                _plug(f"port{rank}", network)
+                port = f"port{rank}"  # of the bridge, at its end of the link to a host
+                _call("ip", "link", "add", port, "type", "veth", "peer", "name", INTERFACE, "netns", network)
+                _call("ip", "link", "set", port, "master", "bridge", "up")
                 if bits_per_second:
-                    shape(f"port{rank}", bits_per_second)
+                    shape(port, bits_per_second)
         for rank, network in enumerate(ends):
             with inside(network):
                 _call("ip", "addr", "add", f"{address(rank)}/24", "dev", INTERFACE)
@@ -153,17 +150,11 @@ def lab(hosts: int = 2, bits_per_second: float = 0.0) -> Iterator[Lab]:
         yield Lab(tuple(ends))
 
 
-def _plug(port: str, network: str) -> None:
-    """A link from a port of the bridge to a host, seen from the bridge."""
-    _call("ip", "link", "add", port, "type", "veth", "peer", "name", INTERFACE, "netns", network)
-    _call("ip", "link", "set", port, "master", "bridge", "up")
-
-
-def probe(*, delay: bool = False) -> str:
-    """Why a shaped link (with ``delay``: one of a set latency) cannot be had here; empty when it can."""
+def probe() -> str:
+    """Why a shaped link cannot be had here; empty when it can."""
     try:
         with lab() as made, inside(made.networks[0]):
-            shape(INTERFACE, 1e8, delay_seconds=1e-3 if delay else 0.0)
+            shape(INTERFACE, 1e8)
     except NoLab as error:
         return str(error)
     return ""

@@ -26,7 +26,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import torch
@@ -48,12 +48,6 @@ def decoder() -> str:
     except ImportError:
         return "pillow"
     return "torchvision"
-
-
-def one_thread() -> None:
-    """Begin a worker process: there is one per core, so each computes alone."""
-    if decoder() == "torchvision":
-        torch.set_num_threads(1)
 
 
 def decode_resized(pictures: list[tuple[str, bytes]], side: int) -> np.ndarray:
@@ -109,19 +103,11 @@ Row = tuple[str, bytes, int]
 """Where it stands, the encoded picture, its label."""
 
 
-class Rows(Protocol):
-    """A split in stored order."""
-
-    place: Path
-    examples: int
-
-    def rows(self, first: int) -> Iterator[Row]:
-        """Rows ``first``, ``first`` + 1, ... without end; after the last comes the first. Raises DataError."""
-        ...
-
-
 class Shards:
-    """Parquet files of the Hub, their rows in the order of the files. Reads the footers."""
+    """Parquet files of the Hub, their rows in the order of the files. Reads the footers.
+
+    ``rows`` of a split are without end: after the last comes the first. They raise DataError.
+    """
 
     def __init__(self, files: list[Path]):
         parquet.check_shards("imagenet", files)
@@ -181,11 +167,11 @@ class ClassFolders:
             row += 1
 
 
-def open_rows(split: str, root: Path | None) -> Rows:
+def open_rows(split: str, root: Path | None) -> Shards | ClassFolders:
     """A split in whichever layout it lies below ``root``. Raises DataError where it is absent or incomplete."""
     dataset("imagenet").prefix(split)
     _, files = present_files("imagenet", split, root)
-    found: Rows = ClassFolders(files[0]) if files[0].is_dir() else Shards(files)
+    found = ClassFolders(files[0]) if files[0].is_dir() else Shards(files)
     if not found.examples:
         raise DataError(f"imagenet: {found.place} holds no row of split {split}; copy it again")
     return found
@@ -252,9 +238,9 @@ class ImageNetStream:
         self._pool: ProcessPoolExecutor | None = None
         if count > 0:
             # spawn: a fork would copy this process's threads' locks in whatever state they are
-            self._pool = ProcessPoolExecutor(
-                count, mp_context=multiprocessing.get_context("spawn"), initializer=one_thread
-            )
+            spawn = multiprocessing.get_context("spawn")
+            # there is one per core, so each computes alone
+            self._pool = ProcessPoolExecutor(count, spawn, initializer=torch.set_num_threads, initargs=(1,))
 
     def __enter__(self) -> Self:
         return self
@@ -319,14 +305,13 @@ class _Delivery:
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
-        self.cuda = device.type == "cuda"
         self._buffers: list[tuple[Tensor, Tensor, torch.cuda.Event] | None] = [None, None]
         self._sent = 0
-        self._stream = torch.cuda.Stream(device) if self.cuda else None
+        self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
 
     def send(self, number: int, pixels: np.ndarray, labels: np.ndarray) -> ImageBatch:
         inputs, targets = torch.from_numpy(pixels), torch.from_numpy(labels)
-        if not self.cuda:
+        if self._stream is None:
             return ImageBatch(number, inputs.to(self.device), targets.to(self.device))
         slot, self._sent = self._sent % 2, self._sent + 1
         buffer = self._buffers[slot]
@@ -347,7 +332,7 @@ class _Delivery:
         return batch
 
     def receive(self, batch: ImageBatch) -> ImageBatch:
-        if self.cuda and self._stream is not None:
+        if self._stream is not None:
             current = torch.cuda.current_stream(self.device)
             current.wait_stream(self._stream)
             # the allocator must not reuse the memory while the consumer's stream still reads it

@@ -12,9 +12,11 @@ ceil(N / batch) of them, and the last is completed with the first examples of th
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Protocol, Self
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -22,22 +24,28 @@ from torch import Tensor
 from suite.data import counter
 
 
-class Order(Protocol):
+class Order(ABC):
     """What every order offers."""
 
     batch: int
     batches_per_epoch: int
 
+    @abstractmethod
     def indices(self, numbers: Tensor, workers: Tensor | None = None) -> Tensor:
         """Examples [n, batch] int64 of the batches ``numbers`` [n] int64 of ``workers`` [n] int64.
 
         Orders that serve all workers from one stream ignore ``workers``; the others demand it.
         """
-        ...
 
     def to(self, device: torch.device | str) -> Self:
-        """The same order, answering on ``device``. Numbers must then lie there too."""
-        ...
+        """The order itself, answering on ``device``: its tensors, and an order inside it, are moved there.
+
+        Numbers must then lie there too.
+        """
+        for name, part in vars(self).items():
+            if isinstance(part, Tensor | Order):
+                setattr(self, name, part.to(device))
+        return self
 
 
 def _check(examples: int, batch: int) -> None:
@@ -60,7 +68,7 @@ def _batches(order: Tensor, batch: int) -> Tensor:
     return torch.cat([order, order[:missing]]).view(per_epoch, batch) if missing else order.view(per_epoch, batch)
 
 
-class _FixedBatches:
+class _FixedBatches(Order):
     """A few batches made beforehand, [batches, batch] examples, in a cycle."""
 
     def __init__(self, table: Tensor) -> None:
@@ -69,10 +77,6 @@ class _FixedBatches:
 
     def indices(self, numbers: Tensor, workers: Tensor | None = None) -> Tensor:
         return self._table[numbers % self.batches_per_epoch]
-
-    def to(self, device: torch.device | str) -> Self:
-        self._table = self._table.to(device)
-        return self
 
 
 class FixedCycle(_FixedBatches):
@@ -88,7 +92,7 @@ class FixedCycle(_FixedBatches):
         super().__init__(_batches(_permutation(examples, seed), batch))
 
 
-class Shuffled:
+class Shuffled(Order):
     """A new permutation for each epoch of ceil(N / batch) batches.
 
     Permutations are drawn on the CPU when first needed and the last few are kept. To know which are needed,
@@ -124,7 +128,7 @@ class Shuffled:
         return self
 
 
-class WithReplacement:
+class WithReplacement(Order):
     """Every example of every batch drawn uniformly and independently, by counter.
 
     Given ``workers``, each has a stream of its own; without them all share that of worker 0. On the CPU a worker's
@@ -161,11 +165,8 @@ class WithReplacement:
             self._drawn[worker] = draw, batches
         return batches[place]
 
-    def to(self, device: torch.device | str) -> Self:
-        return self
 
-
-class Partitioned:
+class Partitioned(Order):
     """One contiguous part of the data per worker; examples never move between workers (MaTEx, section 3).
 
     The parts are disjoint, cover everything and differ by at most one example. Each worker cycles through
@@ -192,12 +193,6 @@ class Partitioned:
         places = (first + torch.arange(self.batch, device=numbers.device)) % self._sizes[workers][:, None]
         return self._order[self._starts[workers][:, None] + places]
 
-    def to(self, device: torch.device | str) -> Self:
-        self._order, self._starts, self._sizes = (
-            tensor.to(device) for tensor in (self._order, self._starts, self._sizes)
-        )
-        return self
-
 
 class ByClass(Partitioned):
     """Shards that are not alike: one part of the data per worker, in which some classes are frequent and some rare.
@@ -218,7 +213,7 @@ class ByClass(Partitioned):
         self._order = examples[self._order]
 
 
-class SharedPool:
+class SharedPool(Order):
     """All workers take turns at one common order: batch n of worker w is its batch number n * workers + w.
 
     For schedules that count each worker's batches apart. Where numbers already count over all workers, use
@@ -237,12 +232,8 @@ class SharedPool:
             raise ValueError("a shared pool needs to know whose batch it is; pass workers [n]")
         return self.order.indices(numbers * self.workers + workers)
 
-    def to(self, device: torch.device | str) -> Self:
-        self.order = self.order.to(device)
-        return self
 
-
-class SplitBatch:
+class SplitBatch(Order):
     """Data parallelism: each batch of a common order is cut into equal consecutive shares, one per worker."""
 
     def __init__(self, order: Order, workers: int) -> None:
@@ -256,10 +247,6 @@ class SplitBatch:
             raise ValueError("a split batch needs to know whose share it is; pass workers [n]")
         shares = self.order.indices(numbers).view(len(numbers), self.workers, self.batch)
         return shares[torch.arange(len(numbers), device=numbers.device), workers]
-
-    def to(self, device: torch.device | str) -> Self:
-        self.order = self.order.to(device)
-        return self
 
 
 class SingleClass(_FixedBatches):
@@ -363,13 +350,8 @@ class WordOrder:
             raise ValueError(f"batch number {number} must not be negative")
         while self._starts[-1] <= number:
             self._starts.append(self._starts[-1] + len(self._epoch(len(self._starts) - 1)))
-        epoch = self.epoch_of(number)
+        epoch = bisect_right(self._starts, number) - 1
         return self._epoch(epoch)[number - self._starts[epoch]]
-
-    def epoch_of(self, number: int) -> int:
-        """Epoch in which batch ``number`` falls, once :meth:`sentences` has come so far."""
-        starts = torch.tensor(self._starts)
-        return int(torch.searchsorted(starts, number, right=True)) - 1
 
     def _epoch(self, epoch: int) -> list[Tensor]:
         if self._latest[0] != epoch:

@@ -49,12 +49,9 @@ def number_phrases(split: str) -> list[tuple[str, str]]:
     first, so a model must both segment and reorder.
     """
     sizes = dataset("number_phrases").sizes
-    start = 0
-    for name, size in sizes.items():
-        if name == split:
-            return list(_phrases()[start : start + size])
-        start += size
-    raise KeyError(split)
+    before = list(sizes)[: list(sizes).index(split)]
+    start = sum(sizes[each] for each in before)
+    return list(_phrases()[start : start + sizes[split]])
 
 
 Pair = tuple[str, str]

@@ -12,7 +12,7 @@ recomputed without carrying anything else along.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -20,8 +20,6 @@ from torch.nn import functional
 
 from suite.data import counter
 from suite.data.order import Order
-
-Rule = Literal["as-is", "scale", "signed", "mean-image", "standardise", "standardise-global", "unit"]
 
 RULES: dict[str, str] = {
     "as-is": "x (inputs that are floats already)",
@@ -58,7 +56,7 @@ class Transform:
         return type(self)(self.shift.to(device), self.scale.to(device), self.margin, dtype)
 
 
-def fit(rule: Rule, inputs: Tensor, size: int | None = None) -> Transform:
+def fit(rule: str, inputs: Tensor, size: int | None = None) -> Transform:
     """The transform called ``rule``, its statistics taken from the training set.
 
     Args:
@@ -82,7 +80,7 @@ def fit(rule: Rule, inputs: Tensor, size: int | None = None) -> Transform:
     return Transform(shift.to(torch.float32), scale.to(torch.float32), margin)
 
 
-def _statistics(rule: Rule, inputs: Tensor) -> tuple[Tensor, Tensor]:
+def _statistics(rule: str, inputs: Tensor) -> tuple[Tensor, Tensor]:
     if rule == "as-is":
         return torch.zeros(()), torch.ones(())
     zero, one = torch.zeros(1, 1, 1), torch.ones(())
@@ -206,7 +204,7 @@ class Augmentation:
         return rest // self.rows, rest % self.rows, left, mirror
 
 
-class Augmented:
+class Augmented(Order):
     """An order whose batches are codes; the choices depend on seed, worker, batch number and place alone."""
 
     def __init__(self, order: Order, augmentation: Augmentation, seed: int) -> None:
@@ -219,7 +217,3 @@ class Augmented:
         made = self.augmentation
         choices = made.rule.choices(made.height, made.width, self.batch, self.seed, numbers, workers)
         return made.encode(examples, *choices)
-
-    def to(self, device: torch.device | str) -> Self:
-        self.order = self.order.to(device)
-        return self

@@ -28,14 +28,9 @@ class Vocabulary:
     def __len__(self) -> int:
         return self._processor.get_piece_size()
 
-    @property
-    def checksum(self) -> str:
-        """sha256 of the model."""
-        return hashlib.sha256(self.model).hexdigest()
-
-    def encode(self, sentences: Sequence[str], *, end: bool = True) -> list[list[int]]:
-        """Pieces of each sentence, closed by ``END`` unless ``end`` is False."""
-        return self._processor.encode(list(sentences), out_type=int, add_eos=end)
+    def encode(self, sentences: Sequence[str]) -> list[list[int]]:
+        """Pieces of each sentence, closed by ``END``."""
+        return self._processor.encode(list(sentences), out_type=int, add_eos=True)
 
     def decode(self, pieces: Sequence[Sequence[int]]) -> list[str]:
         """Sentences of piece numbers, read up to its first ``END`` and without padding and begin marks."""

@@ -1,6 +1,6 @@
 """Every network the five papers use, with exactly the parameters they print.
 
-Importing this package, :func:`names` and :func:`suite.models.table.counts` do not import torch.
+Importing this package, :func:`suite.models.table.names` and :func:`suite.models.table.counts` do not import torch.
 """
 
 from __future__ import annotations
@@ -12,14 +12,7 @@ if TYPE_CHECKING:
 
     from suite.models.network import Network
 
-__all__ = ["build", "classifier", "initialise", "names"]
-
-
-def names() -> tuple[str, ...]:
-    """The classifiers that :func:`build` knows, each a row of the table of sizes."""
-    from suite.models import table
-
-    return table.names()
+__all__ = ["build", "classifier", "initialise"]
 
 
 def build(name: str, **options: Any) -> nn.Module:

@@ -32,7 +32,7 @@ from suite.models.layers import (
     caffe_average_pool,
     caffe_max_pool,
 )
-from suite.models.network import Chain, Network, output_shape
+from suite.models.network import Chain, Layers, Network, output_shape
 
 # Biases of all three networks learn twice as fast, and decay like weights unless a layer says otherwise.
 BIAS = ParameterSpec(Constant(0.0), lr_multiplier=2.0)
@@ -41,7 +41,7 @@ BIAS = ParameterSpec(Constant(0.0), lr_multiplier=2.0)
 def caffe_lenet(*, input_size: int = 28, classes: int = 10) -> Chain:
     """LeNet; no activation follows the convolutions. ``input_size=32`` gives 656,080 parameters."""
     shape = (1, input_size, input_size)
-    layers: list[tuple[str, nn.Module]] = [
+    layers: Layers = [
         ("conv1", Conv2d(1, 20, 5, weight=Xavier(), bias=BIAS)),
         ("pool1", caffe_max_pool(2, 2)),
         ("conv2", Conv2d(20, 50, 5, weight=Xavier(), bias=BIAS)),
@@ -59,7 +59,7 @@ def caffe_lenet(*, input_size: int = 28, classes: int = 10) -> Chain:
 
 def caffe_cifar_quick(*, classes: int = 10) -> Chain:
     """CIFAR-10 "quick": three 5 x 5 convolutions and two inner products; input minus the mean image."""
-    layers: list[tuple[str, nn.Module]] = [
+    layers: Layers = [
         ("conv1", _conv(3, 32, Gaussian(1e-4))),
         ("pool1", caffe_max_pool(3, 2)),
         ("relu1", nn.ReLU()),
@@ -82,7 +82,7 @@ def caffe_cifar_full(*, classes: int = 10) -> Chain:
     conv3 states no multipliers, so its bias learns at rate 1; ip1 multiplies the weight decay by 250 on its
     weights and by 0 on its bias.
     """
-    layers: list[tuple[str, nn.Module]] = [
+    layers: Layers = [
         ("conv1", _conv(3, 32, Gaussian(1e-4))),
         ("pool1", caffe_max_pool(3, 2)),
         ("relu1", nn.ReLU()),
@@ -110,9 +110,6 @@ def caffe_cifar_full(*, classes: int = 10) -> Chain:
 
 def _conv(inputs: int, outputs: int, weight: Initialiser, bias: ParameterSpec = BIAS) -> Conv2d:
     return Conv2d(inputs, outputs, 5, padding=2, weight=weight, bias=bias)
-
-
-Layers = list[tuple[str, nn.Module]]
 
 
 def bias(value: float) -> ParameterSpec:
@@ -199,10 +196,10 @@ class GoogLeNet(Network):
     """Forward gives logits, and in training ``(main, auxiliary after 4a, auxiliary after 4d)``.
 
     The auxiliary losses count 0.3 each (``loss_weight`` in train_val.prototxt). In evaluation, and without ``aux``,
-    it gives the main logits alone.
+    it gives the main logits alone. Both of Caffe's phases have the auxiliary heads.
     """
 
-    def __init__(self, input_size: int, classes: int, aux: bool) -> None:
+    def __init__(self, *, input_size: int = 224, classes: int = 1000, aux: bool = True) -> None:
         super().__init__((3, input_size, input_size), classes)
         self.stem = nn.Sequential(
             _conv_relu(3, 64, 7, stride=2, padding=3),
@@ -259,8 +256,3 @@ def _auxiliary_head(shape: tuple[int, ...], classes: int) -> nn.Sequential:
         nn.Dropout(0.7),
         Linear(1024, classes, weight=Xavier(), bias=bias(0.0)),
     )
-
-
-def caffe_googlenet(*, input_size: int = 224, classes: int = 1000, aux: bool = True) -> GoogLeNet:
-    """GoogLeNet; ``aux`` keeps the auxiliary heads, which both of Caffe's phases have."""
-    return GoogLeNet(input_size, classes, aux)

@@ -18,9 +18,7 @@ from torch import nn
 
 from suite.models.initialisers import Constant, Gaussian, Initialiser, Xavier
 from suite.models.layers import BatchNorm, Conv2d, Linear, ResidualBlock, caffe_max_pool
-from suite.models.network import Chain, output_shape
-
-Layers = list[tuple[str, nn.Module]]
+from suite.models.network import Chain, Layers, output_shape
 
 
 def crossbow_lenet(*, classes: int = 10) -> Chain:
@@ -87,8 +85,8 @@ def crossbow_resnet32(*, classes: int = 10) -> Chain:
     Every stage begins with a projection, the first one too, and the pool leaves a 2 x 2 map.
     """
     weight = Xavier()
-    layers: Layers = _named("1", _conv_norm(3, 16, 3, 1, weight))
-    layers.append(("relu1", nn.ReLU()))
+    convolution, norm = _conv_norm(3, 16, 3, 1, weight)
+    layers: Layers = [("conv1", convolution), ("norm1", norm), ("relu1", nn.ReLU())]
     inputs = 16
     for stage, width in enumerate((16, 32, 64), 1):
         for unit in range(1, 6):
@@ -114,8 +112,8 @@ def crossbow_resnet32(*, classes: int = 10) -> Chain:
 def crossbow_resnet50(*, input_size: int = 224, classes: int = 1000) -> Chain:
     """ResNet-50 for ImageNet, 25,557,032 parameters; the last pool takes the whole map (7 x 7 at 224)."""
     weight = Xavier(average=True)
-    layers: Layers = _named("1", _conv_norm(3, 64, 7, 2, weight))
-    layers += [("relu1", nn.ReLU()), ("pool1", caffe_max_pool(3, 2))]
+    convolution, norm = _conv_norm(3, 64, 7, 2, weight)
+    layers: Layers = [("conv1", convolution), ("norm1", norm), ("relu1", nn.ReLU()), ("pool1", caffe_max_pool(3, 2))]
     inputs = 64
     for stage, (width, units) in enumerate(((64, 3), (128, 4), (256, 6), (512, 3)), 1):
         for unit in range(1, units + 1):
@@ -138,8 +136,3 @@ def crossbow_resnet50(*, input_size: int = 224, classes: int = 1000) -> Chain:
         ("fc", Linear(inputs, classes, weight=Gaussian(0.0221), bias=Constant())),
     ]
     return Chain(layers, shape, classes)
-
-
-def _named(stage: str, layers: list[nn.Module]) -> Layers:
-    convolution, norm = layers
-    return [(f"conv{stage}", convolution), (f"norm{stage}", norm)]

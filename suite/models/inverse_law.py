@@ -21,7 +21,7 @@ from torch import nn
 
 from suite.models.initialisers import Constant, FanInUniform, He
 from suite.models.layers import BatchNorm, Conv2d, Linear, ResidualBlock, ZeroPaddedShortcut
-from suite.models.network import Chain, output_shape
+from suite.models.network import Chain, Layers, output_shape
 
 UNIFORM = FanInUniform()
 
@@ -48,7 +48,7 @@ def cifar_lenet(*, classes: int = 10) -> Chain:
 
 def _demo_lenet(channels: int, widths: tuple[int, int], kernel: int, hidden: int, classes: int) -> Chain:
     shape = (channels, 32, 32)
-    layers: list[tuple[str, nn.Module]] = [
+    layers: Layers = [
         ("conv1", Conv2d(channels, widths[0], kernel, weight=UNIFORM, bias=UNIFORM)),
         ("tanh1", nn.Tanh()),
         ("pool1", nn.MaxPool2d(3, 3, 1)),
@@ -78,7 +78,7 @@ def vgg_large(*, classes: int = 10) -> Chain:
 
 def _vgg(stages: Sequence[Sequence[int]], classes: int) -> Chain:
     """Stages of 3 x 3 convolutions, each ended by a 2 x 2 pool."""
-    layers: list[tuple[str, nn.Module]] = []
+    layers: Layers = []
     inputs = 3
     for stage, widths in enumerate(stages, 1):
         for unit, width in enumerate(widths, 1):
@@ -114,7 +114,7 @@ def resnet20(*, classes: int = 10) -> Chain:
     Initialised as in Torch7's recipe (facebookarchive/fb.resnet.torch 2fedffcb, models/resnet.lua), which
     kept those biases before cuDNN 4.
     """
-    layers: list[tuple[str, nn.Module]] = [
+    layers: Layers = [
         ("conv1", Conv2d(3, 16, 3, padding=1, weight=He(), bias=Constant())),
         ("norm1", BatchNorm(16)),
         ("relu1", nn.ReLU()),

@@ -11,6 +11,8 @@ from torch import Tensor, nn
 
 from suite.models.initialisers import Constant, ParameterSpec, specs_of
 
+Layers = list[tuple[str, nn.Module]]
+
 
 class Network(nn.Module):
     """A classifier ``[B, *input_shape] -> logits [B, classes, *label_shape]``; by default one label an example."""

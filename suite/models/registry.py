@@ -10,12 +10,12 @@ import torch
 from torch import nn
 
 from suite.models import inverse_law
-from suite.models.caffe import caffe_alexnet, caffe_cifar_full, caffe_cifar_quick, caffe_googlenet, caffe_lenet
+from suite.models.caffe import GoogLeNet, caffe_alexnet, caffe_cifar_full, caffe_cifar_quick, caffe_lenet
 from suite.models.crossbow import crossbow_lenet, crossbow_resnet32, crossbow_resnet50, crossbow_vgg16
 from suite.models.network import Network
 from suite.models.small import digits_lenet, linear, tiny_bn
-from suite.models.transformer import character_transformer
-from suite.models.translation import cgru
+from suite.models.transformer import CharacterTransformer
+from suite.models.translation import ConditionalGRU
 from suite.tables import Table
 
 CLASSIFIERS: Table[Callable[..., Network]] = Table(
@@ -25,7 +25,7 @@ CLASSIFIERS: Table[Callable[..., Network]] = Table(
         "caffe_cifar_quick": caffe_cifar_quick,
         "caffe_cifar_full": caffe_cifar_full,
         "caffe_alexnet": caffe_alexnet,
-        "caffe_googlenet": caffe_googlenet,
+        "caffe_googlenet": GoogLeNet,
         "lenet_small": inverse_law.lenet_small,
         "lenet_medium": inverse_law.lenet_medium,
         "lenet_large": inverse_law.lenet_large,
@@ -40,10 +40,10 @@ CLASSIFIERS: Table[Callable[..., Network]] = Table(
         "digits_lenet": digits_lenet,
         "tiny_bn": tiny_bn,
         "linear": linear,
-        "character_transformer": character_transformer,
+        "character_transformer": CharacterTransformer,
     },
 )
-TRANSLATORS: dict[str, Callable[..., nn.Module]] = {"cgru": cgru}
+TRANSLATORS: dict[str, Callable[..., nn.Module]] = {"cgru": ConditionalGRU}
 
 
 def construct(name: str, **options: Any) -> nn.Module:

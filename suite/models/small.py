@@ -8,13 +8,13 @@ from torch import nn
 
 from suite.models.initialisers import Constant, He, Xavier
 from suite.models.layers import BatchNorm, Conv2d, Linear, caffe_max_pool
-from suite.models.network import Chain, output_shape
+from suite.models.network import Chain, Layers, output_shape
 
 
 def digits_lenet(*, input_size: int = 28, kernel: int = 5, classes: int = 10) -> Chain:
     """LeNet's shape at a fiftieth of its size, 8,474 parameters; ``input_size=8`` needs ``kernel=3``."""
     shape = (1, input_size, input_size)
-    layers: list[tuple[str, nn.Module]] = [
+    layers: Layers = [
         ("conv1", Conv2d(1, 6, kernel, weight=Xavier(), bias=Constant())),
         ("pool1", caffe_max_pool(2, 2)),
         ("conv2", Conv2d(6, 12, kernel, weight=Xavier(), bias=Constant())),
@@ -33,7 +33,7 @@ def digits_lenet(*, input_size: int = 28, kernel: int = 5, classes: int = 10) ->
 def tiny_bn(*, channels: int = 3, input_size: int = 8, classes: int = 10) -> Chain:
     """Two convolutions, each with batch norm, and one fully connected layer."""
     shape = (channels, input_size, input_size)
-    layers: list[tuple[str, nn.Module]] = [
+    layers: Layers = [
         ("conv1", Conv2d(channels, 8, 3, padding=1, weight=He(), bias=None)),
         ("norm1", BatchNorm(8)),
         ("relu1", nn.ReLU()),
@@ -50,7 +50,7 @@ def tiny_bn(*, channels: int = 3, input_size: int = 8, classes: int = 10) -> Cha
 def linear(*, input_shape: tuple[int, ...] = (1, 28, 28), classes: int = 10) -> Chain:
     """Softmax regression, started at zero: convex, so every run has the same minimum."""
     shape = tuple(input_shape)
-    layers: list[tuple[str, nn.Module]] = [
+    layers: Layers = [
         ("flatten", nn.Flatten()),
         ("fc", Linear(prod(shape), classes, weight=Constant(), bias=Constant())),
     ]

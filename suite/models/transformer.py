@@ -74,9 +74,19 @@ class Block(nn.Module):
 
 
 class CharacterTransformer(Network):
-    """``[B, 1, 1, T]`` codes of characters -> logits ``[B, classes, T]`` of the next character at each place."""
+    """``[B, 1, 1, T]`` codes of characters -> logits ``[B, classes, T]`` of the next character at each place.
 
-    def __init__(self, width: int, heads: int, blocks: int, context: int, classes: int) -> None:
+    By default two blocks of width 64 on windows of 64 characters, 116,000 parameters.
+
+    Raises:
+        ValueError: the width cannot be shared by so many heads.
+    """
+
+    def __init__(
+        self, *, width: int = 64, heads: int = 4, blocks: int = 2, context: int = 64, classes: int = 96
+    ) -> None:
+        if width % heads:
+            raise ValueError(f"width={width} must be a multiple of heads={heads}")
         super().__init__((1, 1, context), classes, label_shape=(context,))
         start = Gaussian(deviation_at(width))
         self.characters = Embedding(classes, width, weight=start)
@@ -90,16 +100,3 @@ class CharacterTransformer(Network):
         places = torch.arange(codes.shape[1], device=codes.device)
         hidden = self.characters(codes) + self.places(places)  # [B, T, width]
         return self.head(self.norm(self.blocks(hidden))).transpose(1, 2)
-
-
-def character_transformer(
-    *, width: int = 64, heads: int = 4, blocks: int = 2, context: int = 64, classes: int = 96
-) -> CharacterTransformer:
-    """Two blocks of width 64 on windows of 64 characters, 116,000 parameters, by default.
-
-    Raises:
-        ValueError: the width cannot be shared by so many heads.
-    """
-    if width % heads:
-        raise ValueError(f"width={width} must be a multiple of heads={heads}")
-    return CharacterTransformer(width, heads, blocks, context, classes)

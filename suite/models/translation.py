@@ -28,7 +28,7 @@ import torch
 from torch import Tensor, nn
 
 from suite.models.initialisers import FanInUniform, Gaussian, ParameterSpec, Uniform
-from suite.models.layers import Linear
+from suite.models.layers import Embedding, Linear
 
 
 class GRU(nn.Module):
@@ -62,14 +62,6 @@ class GRU(nn.Module):
         return n + z * (h - n)
 
 
-class Embedding(nn.Embedding):
-    """Word vectors, normal with variance 1."""
-
-    def __init__(self, words: int, size: int) -> None:
-        super().__init__(words, size)
-        self.specs = {"weight": ParameterSpec(Gaussian(1.0))}
-
-
 class Encoded(NamedTuple):
     """A batch of source sentences, ready for decoding."""
 
@@ -92,13 +84,13 @@ class Step(NamedTuple):
 
 
 class ConditionalGRU(nn.Module):
-    """The translation network; see the module's docstring."""
+    """The translation network for ``vocabulary`` words on both sides, with A = 2 H; see the module's docstring."""
 
-    def __init__(self, source_words: int, target_words: int, embedding: int, hidden: int, attention: int) -> None:
+    def __init__(self, *, vocabulary: int, embedding: int, hidden: int) -> None:
         super().__init__()
-        rule = FanInUniform()
-        self.source = Embedding(source_words, embedding)
-        self.target = Embedding(target_words, embedding)
+        rule, attention = FanInUniform(), 2 * hidden
+        self.source = Embedding(vocabulary, embedding, weight=Gaussian(1.0))
+        self.target = Embedding(vocabulary, embedding, weight=Gaussian(1.0))
         self.encoder = GRU(embedding, hidden, units=2)  # forward, backward
         self.initial = Linear(2 * hidden, hidden, weight=rule, bias=rule)
         self.first = GRU(embedding, hidden)
@@ -107,7 +99,7 @@ class ConditionalGRU(nn.Module):
         self.score = Linear(attention, 1, weight=rule, bias=None)
         self.second = GRU(2 * hidden, hidden)
         self.readout = Linear(embedding + hidden + 2 * hidden, embedding, weight=rule, bias=rule)
-        self.output = Linear(embedding, target_words, weight=rule, bias=rule)
+        self.output = Linear(embedding, vocabulary, weight=rule, bias=rule)
         self.hidden = hidden
 
     def encode(self, source: Tensor, source_mask: Tensor) -> Encoded:
@@ -168,18 +160,3 @@ class ConditionalGRU(nn.Module):
             states.append(state)
             contexts.append(context)
         return self.read_out(words, torch.stack(states, 1), torch.stack(contexts, 1))
-
-
-def cgru(
-    *, vocabulary: int | tuple[int, int], embedding: int, hidden: int, attention: int | None = None
-) -> ConditionalGRU:
-    """The network for ``vocabulary`` words on both sides, or ``(source, target)``; A is 2 H unless given.
-
-    Raises:
-        ValueError: an empty vocabulary.
-    """
-    source, target = (vocabulary, vocabulary) if isinstance(vocabulary, int) else vocabulary
-    attention = 2 * hidden if attention is None else attention
-    if min(source, target) < 1:
-        raise ValueError(f"cgru: vocabulary={vocabulary} must be at least 1 on both sides")
-    return ConditionalGRU(source, target, embedding, hidden, attention)

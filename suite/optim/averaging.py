@@ -18,10 +18,10 @@ import torch
 from torch import Tensor
 
 from reference_impls import crossbow
-from reference_impls.contract import Sent, Turn
+from reference_impls.contract import Turn
 from suite.communication.collectives import Local, in_process
 from suite.optim.solver import ONE, Grouped
-from suite.optim.vector import Loss, Pieces, Vector
+from suite.optim.vector import Pieces, Round, Vector
 from suite.training.machine_code import FLAGS, NUMBERS, NativeError, Source
 
 SOURCE = Source(Path(__file__).with_suffix(".cpp"), flags=(*FLAGS, "-ffp-contract=off"))
@@ -46,16 +46,10 @@ def agree(algorithm: crossbow.SMA, state: State, turn: Turn) -> State:
     return State(w, v, z_prev, z) if _synchronises(algorithm, turn) else state
 
 
-def on_devices(
-    algorithm: crossbow.SMA,
-    state: State,
-    turn: Turn,
-    losses: Sequence[Loss],
-    sums: Tensor | Pieces,
-    sent: Sent = (),
-) -> State:
+def on_devices(algorithm: crossbow.SMA, state: State, brought: Round) -> State:
     """A round of learners with reference models, whose corrections need the weights of all before the first step."""
     w, v, z, _ = state
+    turn, sums = brought.turn, brought.sums
     solver = cast(Grouped, algorithm.optimizer)
     if not _synchronises(algorithm, turn):
         solver.step(v, w, sums, ONE)
@@ -140,7 +134,7 @@ def copy(to: Tensor, point: Tensor) -> None:
         library.copy(to, point)
 
 
-def _addresses(gradient: Tensor | Pieces, members: slice, segments: list[slice]) -> list[int]:
+def _addresses(gradient: Tensor | Pieces, members: slice, segments: Sequence[slice]) -> list[int]:
     """Where each tensor's gradient begins."""
     if isinstance(gradient, Pieces):
         return [grad.data_ptr() for grad in gradient.grads[members]]

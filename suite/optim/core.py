@@ -20,22 +20,17 @@ from reference_impls.contract import Algorithm, GradientRef, Sent, Turn
 from suite.communication.collectives import CompletedSum
 from suite.optim import averaging
 from suite.optim.solver import ONE
-from suite.optim.vector import Loss, Pieces
+from suite.optim.vector import Loss, Pieces, Round
 
 Update = Callable[..., Any]
 
 
 def exchange(
-    algorithm: matex_agd.DelayedSGD,
-    state: matex_agd.DelayedSGDState,
-    turn: Turn,
-    losses: Sequence[Loss],
-    sums: Tensor | Pieces,
-    sent: Sent = (),
+    algorithm: matex_agd.DelayedSGD, state: matex_agd.DelayedSGDState, brought: Round
 ) -> matex_agd.DelayedSGDState:
     """Synchronous, layer-wise and delayed exchange with the solver that sees a late gradient as if it were new."""
     workers = algorithm.collective.workers
-    due, *late = (*state.late, sent)
+    due, *late = (*state.late, brought.sent)
     state = state._replace(late=tuple(late))
     for part, total in matex_agd.arrivals(algorithm.order, due):
         gradient = total.div_(workers) if workers > 1 else total
@@ -43,21 +38,14 @@ def exchange(
     return state
 
 
-def solve_subproblem(
-    algorithm: isgd.ISGD,
-    state: isgd.ISGDState,
-    turn: Turn,
-    losses: Sequence[Loss],
-    sums: Tensor | Pieces,
-    sent: Sent = (),
-) -> isgd.ISGDState:
+def solve_subproblem(algorithm: isgd.ISGD, state: isgd.ISGDState, brought: Round) -> isgd.ISGDState:
     """ISGD as the loops of its paper, branching on the host, where the control chart is but a few numbers.
 
     With the queue that works, the anchor before the step and one rate, which are all that the optimiser has. The
     chart's numbers lie on the host, so that only the loss is read from a GPU.
     """
-    x, collective = state.x, algorithm.collective
-    psi, chasing, limit = float(losses[0]), state.chasing.item(), state.limit.item()
+    x, collective, sums = state.x, algorithm.collective, brought.sums
+    psi, chasing, limit = float(brought.losses[0]), state.chasing.item(), state.limit.item()
     if collective.workers > 1:
         said = torch.full((1, 1), psi, dtype=torch.float64, device=x.device)
         psi = collective.sum(said).item() / collective.workers
@@ -103,15 +91,9 @@ def update_chart(algorithm: isgd.ISGD, state: isgd.ISGDState, psi: float) -> flo
     return limit
 
 
-def serve(
-    algorithm: rudra.Softsync,
-    state: rudra.SoftsyncState,
-    turn: Turn,
-    losses: Sequence[Loss],
-    sums: Tensor | Pieces,
-    sent: Sent = (),
-) -> rudra.SoftsyncState:
+def serve(algorithm: rudra.Softsync, state: rudra.SoftsyncState, brought: Round) -> rudra.SoftsyncState:
     """Rudra's server, which overwrites the sums [p, d]; the learners keep older weights, so no history is kept."""
+    turn, sums = brought.turn, brought.sums
     if isinstance(sums, Pieces):
         gradient: Any = sums
     else:
@@ -231,7 +213,7 @@ class Core:
             on_its_way: Any = CompletedSum(sums) if isinstance(sums, Pieces) else self.algorithm.send(sums)  # type: ignore[arg-type]
             sent = ((slice(0, sums.shape[-1]), on_its_way),)  # in one piece
         if self.in_place:
-            return IN_PLACE[type(self.algorithm)](self.algorithm, state, turn, losses, sums, sent)
+            return IN_PLACE[type(self.algorithm)](self.algorithm, state, Round(turn, losses, sums, sent))
         assert isinstance(sums, Tensor)  # pieces are for updates in place
         told = [torch.as_tensor(loss, dtype=torch.float64, device=sums.device) for loss in losses]
         found = torch.stack(told) if told else sums.new_zeros(0)  # [n]

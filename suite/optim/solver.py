@@ -230,7 +230,8 @@ class Wrapped:
         optimiser, parameters = self.copies[row], self._parameters[row]
         for i, grad in grads.items():
             parameters[i].grad = grad
-        self._hand_settings(optimiser)
+        for ours, theirs in zip(self.groups, optimiser.param_groups, strict=True):
+            theirs.update({name: value for name, value in ours.items() if name not in ("params", "param_names")})
         optimiser.step()
         for i in grads:
             parameters[i].grad = None
@@ -289,7 +290,3 @@ class Wrapped:
                 optimiser.add_param_group({"params": added})
                 parameters += added
         self._at = at
-
-    def _hand_settings(self, optimiser: torch.optim.Optimizer) -> None:
-        for ours, theirs in zip(self.groups, optimiser.param_groups, strict=True):
-            theirs.update({name: value for name, value in ours.items() if name not in ("params", "param_names")})

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
 from torch.autograd.graph import increment_version
 
-from suite.training.flat import consecutive, misaligned
+from reference_impls.contract import Sent, Turn
+from suite.training.flat import Layout, consecutive, misaligned
 
 Loss: TypeAlias = Tensor | float  # of a batch, 0-d
 FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
@@ -56,7 +57,7 @@ def check_parameters(parameters: Sequence[Tensor]) -> None:
             )
 
 
-class Vector:
+class Vector(Layout):
     """``x`` [d] holds the parameters of all ``groups`` in their order; d grows when a group is added.
 
     Raises ValueError for parameters that are not floating-point, or do not lie on one device.
@@ -66,11 +67,9 @@ class Vector:
         self.parameters = [parameter for group in groups for parameter in group]
         check_parameters(self.parameters)
         self.dtype = reduce(torch.promote_types, (parameter.dtype for parameter in self.parameters))
-        self._shapes = [(parameter.shape, _strides(parameter)) for parameter in self.parameters]
-        self.segments = consecutive(parameter.numel() for parameter in self.parameters)  # of each parameter
+        super().__init__([p.shape for p in self.parameters], [_strides(p) for p in self.parameters])
         self.groups = consecutive(sum(parameter.numel() for parameter in group) for group in groups)
         self.members = consecutive(map(len, groups))  # places of each group's parameters
-        self.d = self.segments[-1].stop
         self.x = torch.empty(self.d, dtype=self.dtype, device=self.parameters[0].device)
         self._bound: list[tuple[Tensor, Tensor]] = []  # parameters that are views of x, and these
         self._rounded: list[tuple[Tensor, Tensor]] = []  # those with memory of their own, and the views they follow
@@ -88,18 +87,10 @@ class Vector:
         self._unseen = [parameter for parameter in self._views_of_x if not parameter.is_inference()]
         self.count()
 
-    def views(self, vector: Tensor) -> list[Tensor]:
-        """The parts of a vector [d] in the parameters' order, shapes and layout."""
-        start = vector.storage_offset()
-        return [
-            vector.as_strided(shape, stride, start + part.start)
-            for part, (shape, stride) in zip(self.segments, self._shapes, strict=True)
-        ]
-
     def part(self, index: int, piece: Tensor, start: int) -> Tensor:
         """A parameter's part of a ``piece`` [s] of a vector that begins at ``start``."""
-        shape, stride = self._shapes[index]
-        return piece.as_strided(shape, stride, piece.storage_offset() + self.segments[index].start - start)
+        offset = piece.storage_offset() + self.segments[index].start - start
+        return piece.as_strided(self.shapes[index], self.strides[index], offset)
 
     @torch.no_grad()
     def load(self, point: Tensor) -> None:
@@ -141,7 +132,7 @@ class Vector:
     def pieces(self) -> Pieces | None:
         """The parameters' gradients where they lie; None unless each is there, in its parameter's type and layout."""
         grads = []
-        for parameter, (_, stride) in zip(self.parameters, self._shapes, strict=True):
+        for parameter, stride in zip(self.parameters, self.strides, strict=True):
             grad = parameter.grad
             if grad is None or grad.is_sparse or grad.dtype != self.dtype or grad.stride() != stride:
                 return None
@@ -177,6 +168,15 @@ class Vector:
             refuse_sparse(grad)
         if pairs:
             torch._foreach_add_([view for view, _ in pairs], [grad for _, grad in pairs])
+
+
+class Round(NamedTuple):
+    """What the learners of an update bring."""
+
+    turn: Turn
+    losses: Sequence[Loss]  # [n]
+    sums: Tensor | Pieces  # of gradients, [p, d]
+    sent: Sent  # exchanges of them under way
 
 
 class Pieces:

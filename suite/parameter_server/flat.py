@@ -149,11 +149,8 @@ class Base:
                 yield serve(transfer)
                 ledger.needless += server.pull(worker) == entry.read
                 ledger.pulls += 1
-            ledger.computing += seconds
-            ledger.communicating += env.now - began
-            ledger.pushes += 1
             ledger.inquiries += 1
-            ledger.pushed_bytes += size
+            ledger.cycle(seconds, env.now - began, size)
 
     def edges(self) -> list[Edge]:
         """Who sends what to whom, as this simulation does."""

@@ -114,10 +114,6 @@ class Staleness:
         """Mean over gradients, in updates."""
         return sum(sigma * count for sigma, count in self.counts.items()) / self.total
 
-    @property
-    def largest(self) -> int:
-        return max(self.counts)
-
     def above(self, bound: int) -> int:
         """Gradients whose staleness exceeds ``bound``."""
         return sum(count for sigma, count in self.counts.items() if sigma > bound)
@@ -135,6 +131,13 @@ class TimeLedger:
     skipped: int = 0  # pulls saved because the timestamp had not moved
     needless: int = 0  # pulls that brought the weights the learner had already
     pushed_bytes: int = 0
+
+    def cycle(self, computing: float, communicating: float, size: int) -> None:
+        """A learner has computed a gradient, pushed its ``size`` bytes and goes on to the next."""
+        self.computing += computing
+        self.communicating += communicating
+        self.pushes += 1
+        self.pushed_bytes += size
 
     @property
     def overlap(self) -> float:

@@ -31,9 +31,9 @@ from suite.parameter_server.placement import simulation
 from suite.parameter_server.protocol import Timed
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
-from suite.training.build import Setup, assemble
-from suite.training.gradients.backend import Backend, Batch, compute_gradients
-from suite.training.gradients.paths import backend_of, seed_masks
+from suite.training.build import Setup
+from suite.training.gradients.backend import Batch, compute_gradients
+from suite.training.gradients.paths import seed_masks
 from suite.training.loop import TrainingRun
 from suite.training.numerics import apply
 
@@ -95,13 +95,8 @@ class Waves:
             yield wave, seconds, turn
 
 
-def wave_turn(t: int, wave: list[GradientJob]) -> Turn:
-    """The wave's gradients as one turn, for an algorithm's ``points``: entries in the order of their reads."""
-    return Turn(t, tuple(entry for job in wave for entry in job.entries))
-
-
 def wave_points(found: Points, wave: list[GradientJob]) -> Points:
-    """One point per job, out of the points of ``wave_turn``, of which there is one per timestamp."""
+    """One point per job, out of the points of a wave as one turn, of which there is one per timestamp."""
     shares = tuple(len(job.entries) for job in wave)
     reads = sorted({job.read for job in wave})
     if len(reads) == len(wave):
@@ -117,16 +112,15 @@ FETCHED = 64  # examples, of as many updates as they make
 def train(spec: RunSpec, context: Context) -> Outcome:
     """Run or resume a specification. Divergence is an outcome, lateness raises OutOfTime."""
     apply(context.execution)
-    made = assemble(spec.settings, spec.seed, context.execution, context.data)
-    return ServerRun(spec, context, made, backend_of(context.execution, made.problem)).run()
+    return ServerRun(spec, context).run()
 
 
 class ServerRun(TrainingRun):
     """A training run under way whose turns come from a server in virtual time."""
 
-    def __init__(self, spec: RunSpec, context: Context, made: Setup, backend: Backend):
-        super().__init__(spec, context, made, backend)
-        if made.problem.q:
+    def __init__(self, spec: RunSpec, context: Context, made: Setup | None = None):
+        super().__init__(spec, context, made)
+        if self.problem.q:
             raise ValueError(
                 "a network with batch norm has statistics in every learner, which Rudra's learners do not exchange; "
                 "choose one without"
@@ -136,7 +130,7 @@ class ServerRun(TrainingRun):
             settings["server"], self.workers, settings["algorithm"]["n"], settings["batch"], spec.seed
         )
         self.ready: dict[Key, tuple[torch.Tensor, torch.Tensor]] = {}  # losses [n], sum of gradients [d]
-        self.one_version = backend.server_step(self.algorithm)
+        self.one_version = self.backend.server_step(self.algorithm)
         self.batches: dict[int, Batch] = {}  # by update
         self.virtual_seconds, self.examples, self.staleness = 0.0, 0, 0.0
 
@@ -179,7 +173,7 @@ class ServerRun(TrainingRun):
     def compute(self, t: int, wave: list[Any]) -> None:
         """Losses and sums of gradients of a wave."""
         made = self.made
-        together = wave_turn(t, wave)
+        together = Turn(t, tuple(entry for job in wave for entry in job.entries))
         points = wave_points(self.algorithm.points(self.state, together), wave)
         workers = on_device([entry.worker for entry in together.entries], points.batch.device)
         if made.problem.dropout:

@@ -106,10 +106,7 @@ class Adv(Base):
                 yield leaf.port.serve(copy)
                 server.read[worker] = leaf.timestamp
                 ledger.pulls += 1
-            ledger.computing += seconds
-            ledger.communicating += env.now - began
-            ledger.pushes += 1
-            ledger.pushed_bytes += size
+            ledger.cycle(seconds, env.now - began, size)
 
     def edges(self) -> list[Edge]:
         found: list[Edge] = []
@@ -189,10 +186,7 @@ class AdvStar(Adv):
                 ledger.pulls += 1
             else:
                 ledger.skipped += 1
-            ledger.computing += seconds
-            ledger.communicating += env.now - began
-            ledger.pushes += 1
-            ledger.pushed_bytes += size
+            ledger.cycle(seconds, env.now - began, size)
 
     def deliver(self, worker: int, entry: GradientRef) -> Steps:
         """The push thread's work on one gradient."""

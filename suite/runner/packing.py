@@ -110,14 +110,12 @@ def train_together(runs: Sequence[tuple[RunSpec, Context]]) -> Iterator[tuple[in
 
 def training_session(spec: RunSpec, context: Context, first: TrainingRun | None) -> TrainingRun:
     """A session that shares the pictures of ``first``."""
-    from suite.training.build import assemble
-    from suite.training.gradients.paths import backend_of
     from suite.training.loop import TrainingRun
 
-    made = assemble(spec.settings, spec.seed, context.execution, context.data)
-    if first is not None and made.problem.share(first.problem):
-        made.test_inputs, made.test_targets = first.made.test_inputs, first.made.test_targets
-    return TrainingRun(spec, context, made, backend_of(context.execution, made.problem))
+    run = TrainingRun(spec, context)
+    if first is not None and run.problem.share(first.problem):
+        run.made.test_inputs, run.made.test_targets = first.made.test_inputs, first.made.test_targets
+    return run
 
 
 def run_together(runs: Sequence[tuple[RunSpec, Context]], build: Build) -> Iterator[tuple[int, Outcome | Exception]]:

@@ -15,7 +15,6 @@ from suite.runner.cost import expected_updates
 from suite.runner.packing import Lockstep
 from suite.spec import RunSpec, trainings
 from suite.training.build import Setup, assemble
-from suite.training.gradients.paths import backend_of
 from suite.training.loop import TrainingRun
 from suite.training.numerics import apply
 
@@ -34,7 +33,7 @@ def training(spec: RunSpec, execution: Mapping[str, Any], width: int, data: Path
     settings = spec.settings
     with TemporaryDirectory() as folder:
         assemble(settings, spec.seed, execution, data)
-        clock = clock_of(execution)
+        clock = time.process_time if execution["device"] == "cpu" else time.perf_counter
         began = clock()
         made = assemble(settings, spec.seed, execution, data)
         session = build(spec, Context(Path(folder), execution, data), made)
@@ -58,13 +57,12 @@ def training(spec: RunSpec, execution: Mapping[str, Any], width: int, data: Path
 def check(spec: RunSpec, context: Context) -> None:
     """Set up a run and the warm start before it, as they do when they begin. Raises ValueError."""
     for stage in trainings(spec):
-        build(stage, context, assemble(stage.settings, stage.seed, context.execution, context.data))
+        build(stage, context)
 
 
-def build(spec: RunSpec, context: Context, made: Setup) -> TrainingRun:
+def build(spec: RunSpec, context: Context, made: Setup | None = None) -> TrainingRun:
     """The session that the experiment would run."""
-    kind = ServerRun if "server" in spec.settings else TrainingRun
-    return kind(spec, context, made, backend_of(context.execution, made.problem))
+    return (ServerRun if "server" in spec.settings else TrainingRun)(spec, context, made)
 
 
 def update_of(session: TrainingRun, made: Setup, width: int) -> Callable[[], object]:
@@ -87,11 +85,6 @@ def evaluation_seconds(session: TrainingRun, clock: Callable[[], float]) -> floa
     made.problem.evaluate(x, buffers, inputs, targets)
     images = len(made.test_targets) + (settings["evaluate"].get("train_examples") or 0)
     return (clock() - began) / len(targets) * images
-
-
-def clock_of(execution: Mapping[str, Any]) -> Callable[[], float]:
-    """What a pilot counts: seconds of a processor on a CPU, and on a card those that pass."""
-    return time.process_time if execution["device"] == "cpu" else time.perf_counter
 
 
 def wait(execution: Mapping[str, Any]) -> None:

@@ -165,7 +165,7 @@ class Layered:
         self.sources = tuple(sources)
 
     def ids(self) -> set[str]:
-        return set[str]().union(*[each.sealed if isinstance(each, Archive) else each.ids() for each in self.sources])
+        return set[str]().union(*(each.ids() for each in self.sources))
 
     def read(self, run_id: str) -> Run:
         for source in self.sources:
@@ -179,8 +179,6 @@ class Layered:
         """The run from every source that holds it, in their order; raises as ``read``."""
         found: list[Run] = []
         for source in self.sources:
-            if isinstance(source, Archive) and run_id not in source.sealed:
-                continue
             with contextlib.suppress(KeyError):
                 found += versions(source, run_id)
         if not found:

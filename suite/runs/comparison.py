@@ -313,7 +313,7 @@ def survey(held: Mapping[str, Sequence[Run]], timed: Kind, arithmetic: Kind = la
             )
         elif kind == "other execution" and not timed(first.spec.experiment):
             odd.append((run_id, first, others[kinds.index(kind)]))
-    settings = {run_id: _setting(runs[0]) for run_id, runs in several.items()}
+    settings = {run_id: (run.spec.experiment, canonical(run.spec.settings)) for run_id, (run, *_) in several.items()}
     for run_id, first, other in odd:
         maker, siblings = made_by(other), [each for each in several if settings[each] == settings[run_id]]
         # of a sibling's versions by that maker the first decides
@@ -324,7 +324,3 @@ def survey(held: Mapping[str, Sequence[Run]], timed: Kind, arithmetic: Kind = la
         elif why:
             found.contested[run_id] = f"run {run_id} ({first.spec.experiment}), of two executions: {why}"
     return found
-
-
-def _setting(run: Run) -> tuple[str, str]:
-    return run.spec.experiment, canonical(run.spec.settings)

@@ -42,7 +42,24 @@ def aligned(part: Tensor) -> Tensor:
     return part.clone() if misaligned(part) else part
 
 
-class FlatModule:
+class Layout:
+    """Where tensors lie in a vector [d]: one behind the other, each in its own order of coordinates."""
+
+    def __init__(self, shapes: Sequence[torch.Size], strides: Sequence[tuple[int, ...]]):
+        self.shapes, self.strides = tuple(shapes), tuple(strides)
+        self.segments = tuple(consecutive(map(math.prod, shapes)))  # of each tensor
+        self.d = self.segments[-1].stop
+
+    def views(self, vector: Tensor) -> list[Tensor]:
+        """The parts of a vector [d] in the tensors' order, shapes and layout."""
+        start = vector.storage_offset()
+        return [
+            vector.as_strided(shape, stride, start + part.start)
+            for part, shape, stride in zip(self.segments, self.shapes, self.strides, strict=True)
+        ]
+
+
+class FlatModule(Layout):
     """``module`` bound to flat ``x`` [d], ``grad`` [d] and ``buffers`` [q] (its floating-point buffers).
 
     With ``channels_last`` the weights of convolutions lie in that order inside the flat vector: the order of
@@ -54,15 +71,13 @@ class FlatModule:
         self.channels_last = channels_last
         self.layout = torch.channels_last if channels_last else torch.contiguous_format  # of four axes
         self.names, self.parameters = zip(*module.named_parameters(), strict=True)
-        self.shapes = tuple(p.shape for p in self.parameters)
-        self.segments = tuple(consecutive(map(math.prod, self.shapes)))  # of each parameter, in [d]
-        self.d = self.segments[-1].stop
+        shapes = [p.shape for p in self.parameters]
+        formats = [self.layout if len(shape) == 4 else torch.contiguous_format for shape in shapes]
+        like = [torch.empty(s, device="meta", memory_format=f) for s, f in zip(shapes, formats, strict=True)]
+        super().__init__(shapes, [tensor.stride() for tensor in like])
         first = self.parameters[0]
         self.x = torch.empty(self.d, dtype=first.dtype, device=first.device)
         self.grad = torch.zeros_like(self.x)
-        formats = [self.layout if len(shape) == 4 else torch.contiguous_format for shape in self.shapes]
-        like = [torch.empty(s, device="meta", memory_format=f) for s, f in zip(self.shapes, formats, strict=True)]
-        self._strides = [tensor.stride() for tensor in like]
         with torch.no_grad():
             for parameter, view, grad in zip(self.parameters, self.views(self.x), self.views(self.grad), strict=True):
                 view.copy_(parameter)
@@ -159,14 +174,6 @@ class FlatModule:
         for parameter, view in self._apart:
             parameter.data = view.clone()
 
-    def views(self, vector: Tensor) -> list[Tensor]:
-        """The parts of a vector [d] in the parameters' order, shapes and layout."""
-        start = vector.storage_offset()
-        return [
-            vector.as_strided(shape, stride, start + part.start)
-            for part, shape, stride in zip(self.segments, self.shapes, self._strides, strict=True)
-        ]
-
     def flatten(self, grads: Sequence[Tensor | None], out: Tensor) -> None:
         """Write gradients in the parameters' order into ``out`` [d]; an unused parameter's is zero."""
         parts = []
@@ -179,7 +186,7 @@ class FlatModule:
 
     def named_rows(self, points: Tensor) -> dict[str, Tensor]:
         """The parameters of points [n, d] by name, each [n, ...], as views in the bound layout."""
-        places = zip(self.names, self.segments, self.shapes, self._strides, strict=True)
+        places = zip(self.names, self.segments, self.shapes, self.strides, strict=True)
         start, (rows, along) = points.storage_offset(), (len(points), points.stride(0))
         return {
             name: points.as_strided((rows, *shape), (along, *stride), start + part.start)

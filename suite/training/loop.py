@@ -62,9 +62,7 @@ from suite.training.schedules import buckets, rounds, shape_at
 def train(spec: RunSpec, context: Context) -> Outcome:
     """Run or resume a training specification. Divergence is an outcome, lateness raises OutOfTime."""
     apply(context.execution)
-    settings = spec.settings
-    made = assemble(settings, spec.seed, context.execution, context.data)
-    return TrainingRun(spec, context, made, backend_of(context.execution, made.problem)).run()
+    return TrainingRun(spec, context).run()
 
 
 Test = Callable[[torch.Tensor, torch.Tensor], Mapping[str, float]]  # (parameters [d], buffers [q]) -> part of a row
@@ -73,6 +71,7 @@ Test = Callable[[torch.Tensor, torch.Tensor], Mapping[str, float]]  # (parameter
 class TrainingRun:
     """A training run under way.
 
+    ``made`` is by default what its settings assemble, ``backend`` the one that its execution names.
     ``test`` scores a model, by default on test images and, if asked for, on the first training images. With ``joins``
     False every gradient is computed by itself, where those at one point could be that of one batch. ``turns`` is the
     schedule.
@@ -82,12 +81,14 @@ class TrainingRun:
         self,
         spec: RunSpec,
         context: Context,
-        made: Setup,
-        backend: Backend,
+        made: Setup | None = None,
+        backend: Backend | None = None,
         *,
         test: Test | None = None,
         joins: bool = True,
     ):
+        made = made or assemble(spec.settings, spec.seed, context.execution, context.data)
+        backend = backend or backend_of(context.execution, made.problem)
         self.spec, self.context, self.made, self.backend = spec, context, made, backend
         self.test, self.joins = test or self.on_images, joins
         settings: Mapping[str, Any] = spec.settings
@@ -159,12 +160,10 @@ class TrainingRun:
         """
         if "updates" not in self.spec.settings["warmstart"]:
             raise ValueError("warmstart has no updates; say how many it makes, such as warmstart.updates = 100")
-        (spec, _), execution = trainings(self.spec), self.context.execution
+        spec, _ = trainings(self.spec)
         folder = self.context.folder / "warmstart"
         folder.mkdir(exist_ok=True)
-        context = replace(self.context, folder=folder, report=lambda fraction: None)
-        made = assemble(spec.settings, spec.seed, execution, context.data)
-        session = type(self)(spec, context, made, backend_of(execution, made.problem))
+        session = type(self)(spec, replace(self.context, folder=folder, report=lambda fraction: None))
         session.run()
         session.save()
         return session.model().to(self.made.x0)
@@ -178,7 +177,6 @@ class TrainingRun:
         if time.monotonic() - self.saved > self.context.checkpoint_seconds or self.context.late:
             with self.clock.paused():
                 self.save()
-            self.saved = time.monotonic()
             if self.context.late:
                 raise OutOfTime
 
@@ -304,6 +302,7 @@ class TrainingRun:
         """Write a checkpoint of everything that the next update depends on."""
         self.recorder.settle()
         checkpoint.save(self.context.folder, self.state, self.values(), self.tensors())
+        self.saved = time.monotonic()
 
     def resume(self) -> None:
         """Take up the last checkpoint, if there is one."""

@@ -19,6 +19,7 @@ from torch.nn import functional as F
 
 from suite.communication.collectives import in_process
 from suite.data.imagenet import SIDE, ImageBatch, ImageNetStream
+from suite.data.order import Order
 from suite.data.transforms import CropFlip, centre_crop
 from suite.experiment import Context
 from suite.runs.store import Outcome
@@ -32,7 +33,7 @@ from suite.training.numerics import Numerics, apply
 MEAN = (123.0, 117.0, 104.0)  # red, green, blue of ImageNet's training set, 0..255 (Caffe's mean_value)
 
 
-class Named:
+class Named(Order):
     """An order whose "examples" [n, 2] are the worker and the number of each batch."""
 
     def __init__(self, batch: int, batches_per_epoch: int):
@@ -42,10 +43,6 @@ class Named:
         if workers is None:
             raise ValueError("a streamed batch is named by its worker too")
         return torch.stack([workers, numbers], 1)
-
-    def to(self, device: torch.device | str) -> Named:
-        """Itself: names lie where they were asked for."""
-        return self
 
 
 class StreamedImages:

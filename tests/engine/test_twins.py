@@ -9,8 +9,7 @@ from rehearsal import Rehearsal
 from torch import nn
 
 from reference_impls.contract import Points
-from suite.models import names
-from suite.models.table import counts
+from suite.models.table import counts, names
 from suite.runner.packing import Seats
 from suite.training.flat import FlatModule
 from suite.training.gradients.backend import GradientWork, compute_gradients, join_batches

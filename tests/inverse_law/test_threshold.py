@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from suite.batch_size.trainer import Monitor, Search, drive, next_test
+from suite.batch_size.trainer import Monitor, Search
 from suite.training.loss_reading import read_loss
 
 
@@ -26,6 +26,13 @@ class Trajectory:
     def reader(self, state, threshold):
         self.read.append(state)
         return read_loss([(self.losses[state], 1)], 1, threshold)
+
+
+def drive(search, advance):
+    """Run one search to its end; ``advance(state, t0, t1)`` applies the updates t0 .. t1 - 1."""
+    while not search.done:
+        update, state = search.position
+        search.see(advance(state, update, search.next_update))
 
 
 def first_below(losses, threshold):
@@ -89,10 +96,10 @@ def test_the_crossing_at_the_limit_counts():
 
 
 def test_the_grid_is_geometric():
-    at, tests = 0, []
-    while at < 10_000:
-        at = next_test(at, 0.01)
-        tests.append(at)
+    path = Trajectory([2.0] * 10_001)
+    search = Search([Monitor("training", path.reader, (1.0,))], 0, growth=0.01, limit=10_000)
+    drive(search, path.advance)
+    tests = [test.update for test in search.tests]
     assert tests[:100] == list(range(1, 101))
     steps = [(b - a) / a for a, b in itertools.pairwise(tests) if a >= 200]
     assert max(steps) <= 0.01

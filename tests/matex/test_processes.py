@@ -74,7 +74,7 @@ def test_workers_have_the_environment_of_now(monkeypatch):
     monkeypatch.delenv("PATH")
     assert spawn(light_bodies.surroundings, 1, "PATH") == [(None, 1)]
     monkeypatch.setenv("SAID", "now")
-    assert spawn(light_bodies.surroundings, 1, "SAID", threads=2) == [("now", 2)]
+    assert spawn(light_bodies.surroundings, 1, "SAID") == [("now", 1)]
 
 
 def test_workers_that_do_not_stop_when_one_has_failed_are_killed(tmp_path):

@@ -23,7 +23,7 @@ from suite.training.schedules import buckets
 def test_buckets_cover_everything_from_the_last_parameter_to_the_first(limit: int):
     vector = Vector([list(network().parameters())])
     single = buckets(vector.segments, 4, 0)
-    assert list(single) == vector.segments[::-1]
+    assert single == vector.segments[::-1]
     parts = buckets(vector.segments, 4, limit)
     assert (parts[0].stop, parts[-1].start) == (vector.d, 0)
     assert all(later.start == earlier.stop for later, earlier in itertools.pairwise(parts))

@@ -21,7 +21,7 @@ from suite.experiment import Context, OutOfTime
 from suite.parameter_server import training as server_training
 from suite.parameter_server.placement import simulation
 from suite.parameter_server.protocol import GammaDurations, Staleness, play
-from suite.parameter_server.training import Waves, jobs_of, train, wave_points, wave_turn
+from suite.parameter_server.training import Waves, jobs_of, train, wave_points
 from suite.spec import RunSpec, thaw
 from suite.training import loop
 from suite.training.build import SOLVERS, Setup, make_algorithm
@@ -58,15 +58,14 @@ def spec(n: int, learners: int, updates: int, **changes: Any) -> RunSpec:
 @pytest.fixture(autouse=True)
 def small_test_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """Evaluate on 50 images: the tests compare weights, not errors."""
-    assemble = server_training.assemble
+    assemble = loop.assemble
 
     def assembled(*arguments: Any) -> Any:
         made = assemble(*arguments)
         made.test_inputs, made.test_targets = made.test_inputs[:50], made.test_targets[:50]
         return made
 
-    monkeypatch.setattr(server_training, "assemble", assembled)
-    monkeypatch.setattr("suite.training.loop.assemble", assembled)
+    monkeypatch.setattr(loop, "assemble", assembled)
 
 
 def folder(tmp_path: Path, name: str) -> Path:
@@ -199,7 +198,7 @@ def in_waves(n: int, updates: int, lookahead: int, paths: type, sizes: list[int]
     buffers = torch.zeros(1, 0, dtype=torch.float64)
     for wave, _, turn in Waves(timed, lookahead):
         if wave:
-            together = wave_turn(turn.t, wave)
+            together = Turn(turn.t, tuple(entry for job in wave for entry in job.entries))
             points = wave_points(algorithm.points(state, together), wave)
             chosen = examples([entry.worker for entry in together.entries], points.batch)
             losses, sums, _ = compute_gradients(gradients, points, buffers.expand(len(chosen), 0), chosen)
@@ -292,8 +291,7 @@ def quadratic(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
     seen: list[float] = []
     update = server_training.ServerRun.update
-    for module in (server_training, loop):
-        monkeypatch.setattr(module, "assemble", assembled)
+    monkeypatch.setattr(loop, "assemble", assembled)
     monkeypatch.setattr(loop.TrainingRun, "on_images", lambda self, x, buffers: {"test_loss": x.item()})
     monkeypatch.setattr(server_training.ServerRun, "update", watched)
     return seen

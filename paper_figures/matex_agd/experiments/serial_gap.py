@@ -20,8 +20,6 @@ from suite.experiment import Context
 from suite.lazy import pd
 from suite.runs.store import Outcome
 from suite.spec import RunSpec
-from suite.training.build import assemble
-from suite.training.gradients.paths import backend_of
 from suite.training.loop import TrainingRun
 from suite.training.numerics import apply
 
@@ -57,10 +55,8 @@ def serial_gap(spec: RunSpec, context: Context) -> Outcome:
             folder = context.folder / f"{arm}-{seed}"
             folder.mkdir(exist_ok=True)
             inner = arm_spec(arm, spec.settings, seed)
-            made = assemble(inner.settings, seed, context.execution, context.data)
-            gradients = backend_of(context.execution, made.problem)
             around = Context(folder, context.execution, context.data)
-            found = TrainingRun(inner, around, made, gradients, joins=False).run()  # workers' batches stay apart
+            found = TrainingRun(inner, around, joins=False).run()  # workers' batches stay apart
             table = found.curves["evaluations"]
             table = table.assign(arm=arm, seed=seed, accuracy=1 - table["test_error"], loss=table["test_loss"])
             parts.append(table[["arm", "seed", "update", "accuracy", "loss"]])

@@ -39,7 +39,7 @@ from suite.runner.pilot import build
 from suite.runner.pilot import check as check_training
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, thaw
-from suite.training.build import assemble, subset_draw
+from suite.training.build import subset_draw
 from suite.training.loop import TrainingRun
 from suite.training.numerics import apply
 
@@ -121,7 +121,7 @@ def training(
         return found
     rule = {"metric": "validation_error", "below": plan["target"], "median": plan["median"]}
     spec = RunSpec("train", {**settings, **({"stop": rule} if tuning else {})}, run_seed)
-    session = build(spec, context, assemble(spec.settings, run_seed, context.execution, context.data))
+    session = build(spec, context)
     session.test = HeldOut(session, plan, context, reads_test=not tuning)
     ended = session.run()
     curve = {name: list(values) for name, values in ended.curves["evaluations"].items()}

@@ -102,19 +102,15 @@ def _of_one_example(name: str, layer: nn.Module, shape: tuple[int, ...], after: 
         return f"Flatten<{math.prod(extent)}, {channels}>"
     if len(shape) == 3:
         channels, height, width = shape
-        here = f"{height}, {width}, {channels}"
+        here, windowed = f"{height}, {width}, {channels}", isinstance(layer, nn.Conv2d | nn.MaxPool2d | nn.AvgPool2d)
+        window = _square(layer.kernel_size, layer.stride, layer.padding) if windowed else ""
         match layer:
-            case nn.Conv2d(groups=1, dilation=(1, 1), padding_mode="zeros", bias=Tensor()):
-                window = _square(layer.kernel_size, layer.stride, layer.padding)
-                if window:
-                    return f"Conv<{here}, {layer.out_channels}, {window}>"
-            case nn.MaxPool2d(dilation=1 | (1, 1), return_indices=False):
-                window = _square(layer.kernel_size, layer.stride, layer.padding)
-                if window:
-                    return f"MaxPool<{here}, {window}, {after[1]}, {after[2]}>"
-            case nn.AvgPool2d(divisor_override=None, count_include_pad=counted):
-                window = _square(layer.kernel_size, layer.stride, layer.padding)
-                if window and (counted or window.endswith(" 0")):
+            case nn.Conv2d(groups=1, dilation=(1, 1), padding_mode="zeros", bias=Tensor()) if window:
+                return f"Conv<{here}, {layer.out_channels}, {window}>"
+            case nn.MaxPool2d(dilation=1 | (1, 1), return_indices=False) if window:
+                return f"MaxPool<{here}, {window}, {after[1]}, {after[2]}>"
+            case nn.AvgPool2d(divisor_override=None, count_include_pad=counted) if window:
+                if counted or window.endswith(" 0"):
                     return f"AveragePool<{here}, {window}, {after[1]}, {after[2]}>"
             case WithinChannelLRN(beta=0.75):
                 alpha = Fraction(str(layer.alpha))
