@@ -100,7 +100,7 @@ def figures(
 ) -> None:
     """Draw every figure whose runs are stored.
 
-    Exit 1 when an artifact that was named is not drawn, when stored runs do not verify or the code that draws fails.
+    Exit 1 when the runs of an artifact that was named are missing, stored runs do not verify or the drawing fails.
     """
     from suite.files import check_writable
     from suite.report.drawing import draw_selection
