@@ -81,7 +81,12 @@ def of_all(name: str, frame: Frame) -> Interval:
 
 ALG2.quantity("lowers-loss", ["subproblem"])(partial(of_all, "decrease"))
 ALG2.quantity("small-move", ["subproblem"])(partial(of_all, "closer"))
-ALG2.quantity("matches-autodiff", ["subproblem"])(lambda frame: float(frame.one("subproblem")["derivative"]))
+
+
+@ALG2.quantity("matches-autodiff", ["subproblem"])
+def from_autodiff(frame: Frame) -> float:
+    """The largest difference between a step of Alg. 2 over zeta and the automatic derivative of Eq. 11."""
+    return float(frame.one("subproblem")["derivative"])
 
 
 @ALG2.quantity("zero-at-limit", ["subproblem"])

@@ -141,9 +141,9 @@ def key(figure: Figure, *, whole: bool) -> None:
 
     marks = [Line2D([], [], label=f"$\\lambda$ = {k}", linewidth=1.2, **looks(k)) for k in LEARNERS]
     grey: dict[str, Any] = {"linestyle": "none", "marker": "o", "color": GRID}
-    ours = "ours, at the predicted time ($\\mu$ at its right)" if whole else "ours: none of 140 epochs"
+    ours = "ours, at the predicted time" if whole else "ours: none of 140 epochs"
     marks += [
-        Line2D([], [], label="printed ($\\mu$ at its left)", markerfacecolor="none", markersize=7, **grey),
+        Line2D([], [], label="printed", markerfacecolor="none", markersize=7, **grey),
         Line2D([], [], label=ours, **grey),
         Line2D([], [], label=FITTED, linestyle="none", marker="x", color=INK, markersize=7),
     ]
@@ -151,7 +151,7 @@ def key(figure: Figure, *, whole: bool) -> None:
 
 
 def draw_errors(axes: Axes, table: pd.DataFrame) -> None:
-    """Error against time; contours of equal lambda in colour and of equal mu dotted, mu beside every point."""
+    """Error against time; contours of equal lambda in colour, with mu at their ends, and of equal mu dotted."""
     printed, ours = table[table["source"] == "printed"], table[table["source"] == WHOLE]
     for _, contour in printed.groupby("mu"):
         line = contour.sort_values("learners")
@@ -164,15 +164,22 @@ def draw_errors(axes: Axes, table: pd.DataFrame) -> None:
         line = points.sort_values("mu")
         style = {"linewidth": 1.2, "linestyle": "--", "markersize": 6, "zorder": 3, **looks(learners)}
         axes.plot(line["seconds"], line["error"], **style)
-    for source, left, side in ((printed, -6, "right"), (ours, 6, "left")):
-        for point in source.to_dict("records"):
-            at = (point["seconds"], point["error"])
-            axes.annotate(f"{point['mu']}", at, (left, 3), textcoords="offset points", ha=side, size=8)
+    for learners, points in pd.concat([printed, ours]).groupby("learners"):
+        middles = points.groupby("source")["seconds"].mean()
+        for source, line in points.groupby("source"):
+            left = middles[source] < middles.max() or (source == "printed" and len(middles) == 1)
+            x, side = (-6, "right") if left else (6, "left")
+            ends = line.sort_values("mu").iloc[[0, -1]].to_dict("records")
+            for point, y in zip(ends, (-9, 3), strict=True):
+                if y > 0 or len(line) > 1:
+                    at, look = (point["seconds"], point["error"]), {"color": looks(learners)["color"], "size": 8}
+                    axes.annotate(f"{point['mu']}", at, (x, y), textcoords="offset points", ha=side, **look)
     axes.axhline(printed_error(BASELINE), color=GRID, linewidth=1, linestyle="--", zorder=1)
     said, at = "printed baseline (0, 128, 1)", (0.5, printed_error(BASELINE))
     across = ("axes fraction", "data")
-    axes.annotate(said, at, (0, -10), xycoords=across, textcoords="offset points", ha="center", size=8)
+    axes.annotate(said, at, (0, -20), xycoords=across, textcoords="offset points", ha="center", size=8)
     axes.margins(x=0.1, y=0.08)
+    axes.set_title("numbers: the least and the largest mini-batch $\\mu$ of a line", loc="left", fontsize="small")
     axes.set(xlabel="training time of 140 epochs (s)", ylabel="test error (%)")
     logarithmic(axes)
     low, high = axes.get_ylim()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import permutations
 from statistics import correlation, fmean
 from typing import Any
@@ -116,20 +116,19 @@ def agreement(printed: Sequence[float], ours: Sequence[float]) -> tuple[Interval
     return apart, Interval(found, math.tanh(z - half), math.tanh(z + half), 1)
 
 
-def of_all_rows(frame: Frame) -> tuple[Interval, Interval]:
-    """Agreement over the whole table. Raises Missing where a row has no run of the paper's length."""
+def over_table(which: int, frame: Frame) -> Interval:
+    """A measure of ``agreement`` over the whole table. Raises Missing where a row has no whole run."""
     if short := [
         plans.label(row) for row in plans.TABLE2 if not is_whole(frame.results(plans.label(row))[0]["epoch"])
     ]:
         raise Missing(f"{len(short)} of {len(plans.TABLE2)} rows have no run of {EPOCHS} epochs")
     ours = [fmean(finals(frame, plans.label(row))) for row in plans.TABLE2]
-    return agreement([plans.printed_error(row) for row in plans.TABLE2], ours)
+    return agreement([plans.printed_error(row) for row in plans.TABLE2], ours)[which]
 
 
 for name, which in (("errors-rms", 0), ("errors-correlation", 1)):
     note = f"interval over the {len(plans.TABLE2)} rows"
-    add = PANEL.quantity(name, map(plans.label, plans.TABLE2), seeds=FIRST, note=note)
-    add(lambda frame, which=which: of_all_rows(frame)[which])
+    PANEL.quantity(name, map(plans.label, plans.TABLE2), seeds=FIRST, note=note)(partial(over_table, which))
 
 
 # ---------------------------------------------------------------- what was trained in full, against print

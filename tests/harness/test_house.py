@@ -7,15 +7,14 @@ import importlib
 import importlib.util
 import re
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 import toy
 
 from suite.papers.artifact import Artifact
-from suite.papers.catalogue import paper
+from suite.papers.catalogue import entries, paper
+from suite.report.verdict_details import function_of
 
 PAPERS = ("isgd", "inverse_law", "rudra", "matex_agd", "crossbow")
 ARTIFACTS = [artifact for name in PAPERS for artifact in paper(name).artifacts]
@@ -42,16 +41,24 @@ def file_of(artifact: str) -> str:
     return f"paper_figures.{name}.{stem}"
 
 
-def module_of(function: Any) -> str:
-    """Where a function is written; that of a partial is its function's."""
-    return module_of(function.func) if isinstance(function, partial) else function.__module__
-
-
 @pytest.mark.parametrize("artifact", ARTIFACTS, ids=lambda artifact: artifact.id)
 def test_an_artifact_stands_and_is_drawn_in_the_file_of_its_name(artifact: Artifact):
     file = file_of(artifact.id)
     assert artifact in importlib.import_module(file).ARTIFACTS
-    assert artifact.draw is None or module_of(artifact.draw) == file
+    assert artifact.draw is None or function_of(artifact.draw).__module__ == file
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_the_measure_of_a_claim_has_a_name_for_explain_to_say(name: str):
+    asked = {(claim.artifact, claim.quantity) for claim in entries(name)}
+    measures = [
+        function_of(quantity.value).__qualname__
+        for artifact in paper(name).artifacts
+        for known, quantity in artifact.quantities.items()
+        if (artifact.id, known) in asked
+    ]
+    assert measures
+    assert "<lambda>" not in measures
 
 
 def test_files_are_short():
