@@ -8,6 +8,7 @@ from paper_figures.crossbow import settings
 from paper_figures.crossbow.fig10 import factor, implied_hours, reduction
 from paper_figures.crossbow.fig13 import EIGHT_GPUS
 from paper_figures.crossbow.fig16 import implied_epochs
+from suite.model_averaging.time_to_accuracy import epochs_to_accuracy, time_to_accuracy
 from suite.papers.catalogue import printed_value
 
 
@@ -55,6 +56,15 @@ def test_settings_are_the_printed_ones() -> None:
     assert list(EIGHT_GPUS.values()) == [f"sma {8 * m}" for m in (1, 2, 4)]
     assert {"sma 16", "ea-sgd 16"} <= settings.groups("paper", "sma 16", "ea-sgd 16").keys()
     assert 64 / 8 == 8, "images for each of eight GPUs"
+
+
+@pytest.mark.parametrize(("step", "seconds"), [(0.01, 0.5), (0.02, 3.0), (0.05, 7.25)])
+def test_time_to_accuracy_is_epochs_times_seconds(step: float, seconds: float) -> None:
+    curve = [step * epoch for epoch in range(1, 200)]
+    epochs = epochs_to_accuracy(curve, 0.8)
+    assert epochs is not None
+    reached = time_to_accuracy([seconds * epoch for epoch in range(1, 200)], curve, 0.8)
+    assert reached == pytest.approx(epochs * seconds)
 
 
 @pytest.mark.parametrize("gpus", [2, 3, 8])
