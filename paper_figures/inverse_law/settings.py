@@ -102,7 +102,7 @@ ROWS: tuple[Row, ...] = (
     Row("cifar10_small-lr0p05", "cifar10", "classes", "cifar_lenet", 0.05, 5, halvings=(0.5, 0.75, 1), seeds=3),
     Row("cifar10_medium-lr0p01", "cifar10", "classes", "vgg_medium", 0.01, 6, **ONCE, halvings=(0.5,)),
     Row("cifar10_medium-lr0p05", "cifar10", "classes", "vgg_medium", 0.05, 6, **ONCE, halvings=(0.5,)),
-    Row("cifar10_medium-adam", "cifar10", "classes", "vgg_medium", None, 6, **ONCE, halvings=(0.5,)),
+    Row("cifar10_medium-adam", "cifar10", "classes", "vgg_medium", None, 6, **(ONCE | {"seeds": 3}), halvings=(0.5,)),
     Row("cifar10_large-lr0p025", "cifar10", "classes", "vgg_large", 0.025, 7, **ONCE, halvings=(0.5,)),
     Row("cifar10_resnet-lr0p05", "cifar10", "classes", "resnet20", 0.05, 8, **ONCE, halvings=(0.5,)),
     Row("cifar100_small-lr0p05", "cifar100", "classes", "cifar_lenet", 0.05, 9, smallest=16, guess=100, classes=100,
