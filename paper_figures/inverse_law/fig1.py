@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import partial
 from itertools import pairwise, product
 from typing import Any
@@ -192,7 +192,7 @@ def draw_curves(frame: Frame, figure: Figure) -> None:
         for order, (threshold, updates) in enumerate(thresholds.items()):
             drawing.draw_law(axes, updates, f"{threshold:.2g}", order)
         drawing.finish_law(axes, list(thresholds.values()))
-        axes.set_title(_title(row, thresholds))
+        axes.set_title(_title(frame, row))
         if place > len(panels) - columns:  # none is below it
             axes.set_xlabel("mini-batch size M (examples)")
         if place % columns == 1:
@@ -203,13 +203,13 @@ def draw_curves(frame: Frame, figure: Figure) -> None:
     corner.legend(handles=marks, loc="center left", title="beside a curve: its training loss", alignment="left")
 
 
-def _title(row: Row, thresholds: Mapping[float, Sequence[Updates]]) -> str:
-    """The curve, and below it its exponent beside the printed one where several seeds determine it."""
-    if row.seeds == 1:
-        return f"{row.title}\none seed"
-    if row in settings.ROWS:
-        with contextlib.suppress(Missing):
-            return f"{row.title}\n{drawing.told(law.exponent(thresholds.values()))}"
+def _title(frame: Frame, row: Row) -> str:
+    """The curve, and below it how far its farthest point lies from the law, as the claims on it have it."""
+    with contextlib.suppress(Missing):
+        found = misfit(frame, row)
+        mean, low, high = (100 * share for share in (found.mean, found.low, found.high))
+        alone = "one seed, " if row.seeds == 1 else ""
+        return f"{row.title}\n{alone}farthest from the law: {mean:.0f} [{low:.0f}, {high:.0f}]%"
     return row.title
 
 
