@@ -32,7 +32,7 @@ from suite.parameter_server.protocol import Timed
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
 from suite.training.build import Setup
-from suite.training.gradients.backend import Batch, compute_gradients
+from suite.training.gradients.backend import Backend, Batch, compute_gradients
 from suite.training.gradients.paths import seed_masks
 from suite.training.loop import TrainingRun
 from suite.training.numerics import apply
@@ -118,8 +118,8 @@ def train(spec: RunSpec, context: Context) -> Outcome:
 class ServerRun(TrainingRun):
     """A training run under way whose turns come from a server in virtual time."""
 
-    def __init__(self, spec: RunSpec, context: Context, made: Setup | None = None):
-        super().__init__(spec, context, made)
+    def __init__(self, spec: RunSpec, context: Context, made: Setup | None = None, backend: Backend | None = None):
+        super().__init__(spec, context, made, backend)
         if self.problem.q:
             raise ValueError(
                 "a network with batch norm has statistics in every learner, which Rudra's learners do not exchange; "

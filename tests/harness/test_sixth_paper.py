@@ -124,7 +124,7 @@ def test_a_sixth_paper_passes_its_tests_goes_through_every_command_and_nothing_h
     assert "Lookahead's steady variance is lower than SGD's" in report.replace("&#39;", "'")
     package = project / f"{NAME}_paper"
     assert json.loads((package / "index.json").read_text())["papers"] == [NAME]
-    assert "Properties and statements: 2 holds" in (project / "README.md").read_text()
+    assert "Properties and statements, counted apart: holds 2" in (project / "README.md").read_text()
     assert json.loads((package / "evidence" / "verdicts-smoke.json").read_text()) == {
         f"{NAME}/fig1/{claim}": "reproduced" for claim in ("ratio", "lower")
     }
