@@ -158,9 +158,9 @@ def draw_residuals(axes: Axes, table: pd.DataFrame) -> None:
     names = list(table["curve"].unique())
     shift = table["curve"].map({name: 0.8 * (i / len(names) - 0.5) for i, name in enumerate(names)})
     beside = table.assign(batch=table["batch"] * 2**shift)
-    looks: dict[str, Any] = {"hue_order": names, "style_order": names, "palette": list(PALETTE[: len(names)])}
+    looks: dict[str, Any] = {"hue_order": names, "style_order": names, "palette": (2 * PALETTE)[: len(names)]}
     sns.lineplot(
-        beside, x="batch", y="value", hue="curve", style="curve", markers=list(MARKERS[: len(names)]), dashes=False,
+        beside, x="batch", y="value", hue="curve", style="curve", markers=[*MARKERS, "p"][: len(names)], dashes=False,
         errorbar="sd", err_style="bars", err_kws={"elinewidth": 1, "capsize": 2}, linestyle="none", ax=axes, **looks,
     )  # fmt: skip
     axes.axhline(0, linewidth=0.8, color=GRID, linestyle="-")

@@ -200,7 +200,8 @@ def draw_curves(frame: Frame, figure: Figure) -> None:
     marks = drawing.key([updates for _, thresholds in panels for updates in thresholds.values()])
     corner = figure.add_subplot(lines, columns, cells)
     corner.set_axis_off()
-    corner.legend(handles=marks, loc="center left", title="beside a curve: its training loss", alignment="left")
+    title = "beside a curve: its training loss\nmisfit: of the farthest point from the law"
+    corner.legend(handles=marks, loc="center left", title=title, alignment="left")
 
 
 def _title(frame: Frame, row: Row) -> str:
@@ -209,7 +210,7 @@ def _title(frame: Frame, row: Row) -> str:
         found = misfit(frame, row)
         mean, low, high = (100 * share for share in (found.mean, found.low, found.high))
         alone = "one seed, " if row.seeds == 1 else ""
-        return f"{row.title}\n{alone}farthest from the law: {mean:.0f} [{low:.0f}, {high:.0f}]%"
+        return f"{row.title}\n{alone}misfit {mean:.0f} [{low:.0f}, {high:.0f}]%"
     return row.title
 
 

@@ -10,7 +10,7 @@ are; one that learns from data is held against the printed experiments; one that
 that applies a cost model to what it reads is named in the table of printed settings (``modelled``). In which order
 gradients arrive may be drawn from a virtual clock, but what a training learns is learnt, so only its virtual results
 are modelled. Exact runs beside a training do not make it exact. The runs that a quantity reads are
-those of the groups that it declares.
+those of the groups that it declares; runs of other artifacts that lend it their spread have no say.
 
 *Printed* counts which of rate, batch, momentum, decay, schedule, length, seeds and preparation the paper prints for
 the experiments that a quantity follows. An unprinted setting costs no scale.
@@ -63,15 +63,24 @@ class Grade:
 
 @dataclass(frozen=True)
 class Rests:
-    """The runs that a quantity rests on, and the names of those of their results that it reads."""
+    """The runs that a quantity rests on, and the names of those of their results that it reads.
+
+    Those ``beside`` (by id) belong to other artifacts: they lend a spread, and the number is not of them.
+    """
 
     runs: tuple[Run, ...]
     results: frozenset[str] = frozenset()
+    beside: frozenset[str] = frozenset()
+
+    @cached_property
+    def own(self) -> tuple[Run, ...]:
+        """The runs that the number is of."""
+        return tuple(run for run in self.runs if run.id not in self.beside)
 
     @cached_property
     def began(self) -> dict[str, str]:
-        """When (UTC) each run began, by id; "" where it does not say."""
-        return {run.id: str(run.environment.get("started", "")) for run in self.runs}
+        """When (UTC) each run that the number is of began, by id; "" where it does not say."""
+        return {run.id: str(run.environment.get("started", "")) for run in self.own}
 
     @cached_property
     def digest(self) -> str:
@@ -113,7 +122,7 @@ class Grading:
         basis = self.table.basis(claim_id)
         found: list[Departure] = [(MODELLED, basis.modelled)] if basis.modelled else []
         trainings: list[tuple[Run, Described]] = []
-        for run in rests.runs:
+        for run in rests.own:
             if run.spec.experiment in self.table.exact and not basis.named:
                 continue
             if ours := self.training(run.spec):

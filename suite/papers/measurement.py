@@ -137,7 +137,9 @@ def measure_frame(artifact: Artifact, frame: Frame, wanted: Callable[[str], bool
         else:
             runs = [part.stored[run] for run in dict.fromkeys(part.ids) if run]
             result.found[name] = value
-            result.rests[name] = Rests(tuple(runs), frozenset(quantity.results))
+            own = {row["run"] for row in part.rows if row["group"] not in quantity.beside}
+            beside = frozenset(part.ids) - own
+            result.rests[name] = Rests(tuple(runs), frozenset(quantity.results), beside)
     result.survey = survey(frame.versions, is_timed, is_arithmetic)
     return result
 
@@ -382,7 +384,7 @@ def _unless_contested(verdict: Verdict, measurement: Measurement) -> Verdict:
     Of a run that is held in another version, which its seeds are too few to judge, the verdict stands and says so.
     """
     rests = measurement.rests.get(verdict.claim.quantity)  # of the registered rule, which may ask for another
-    read = set(rests.began) if rests else set[str]()
+    read = {run.id for run in rests.runs} if rests else set[str]()
     if not (odd := sorted(read & measurement.survey.contested.keys())):
         if unjudged := sorted(read & measurement.survey.untold):
             why = f"{verdict.why}; another version of {len(unjudged)} of its runs, {unjudged[0]} first, has too few "

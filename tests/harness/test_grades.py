@@ -63,6 +63,17 @@ def test_a_run_at_the_paper_s_settings_is_as_printed(n):
     assert graded(claim, rudra(n)) == Grade(WHOLE, "", True)
 
 
+def test_runs_that_lend_a_spread_have_no_say_but_are_behind_the_number():
+    """Hardsync in Table 2 would be a stand-in: it is none of its rows."""
+    row, other = stored(rudra(1)), stored(rudra(0, batch=128, learners=1))
+    claim = "rudra/table2/r01-test-error"
+    assert graded_runs(claim, row, other).rests_on == STAND_IN
+    lent = Rests((row, other), beside=frozenset({other.id}))
+    assert Grading("rudra", paper("rudra").experiments).grade(claim, lent).rests_on == WHOLE
+    assert list(lent.began) == [row.id]
+    assert lent.digest != Rests((row,)).digest
+
+
 CIFAR = {"name": "cifar10", "transform": "mean-image"}
 
 

@@ -99,7 +99,8 @@ def test_adam_has_the_floor_that_its_counts_have() -> None:
 def test_a_curve_that_follows_the_law_is_told_from_one_that_follows_its_root(row: Any) -> None:
     true, root = (searches(power(p), [f"{row.name}/"], 0.01) for p in (1.0, 0.5))
     claim = f"inverse_law/fig1a/misfit-{row.name}"
-    assert (verdict(claim, true), verdict(claim, root)) == ("reproduced", "not reproduced")
+    told = "inconclusive" if row.sizes else "not reproduced"  # over 16 to 256 a root lies within 12% of the law
+    assert (verdict(claim, true), verdict(claim, root)) == ("reproduced", told)
 
 
 def test_a_curve_of_one_seed_has_the_scatter_that_it_is_lent() -> None:
