@@ -90,7 +90,7 @@ class Row:
 
 
 # The larger networks at reduced: the LeNet's first threshold on these data, one seed, the middle of the range.
-ONCE: Mapping[str, Any] = {"sizes": (16, 32, 64, 128, 256), "seeds": 1}
+ONCE: dict[str, Any] = {"sizes": (16, 32, 64, 128, 256), "seeds": 1}
 
 ROWS: tuple[Row, ...] = (
     Row("mnist_small-lr0p01", "mnist", "digits", "lenet_small", 0.01, 1, halvings=(1, 2, 3), lower=(4,)),
