@@ -235,12 +235,13 @@ def draw_diagonal(frame: Frame, found: list[tuple[Configuration, float, Estimate
     axes.set_yticks(axes.get_xticks())
     if len(found) > 2:
         (rms, alike), (deviation, whose) = distance(found), seeds_spread(frame)
-        several = max(measured.n for _, _, measured in found) > 1
+        seeds = {measured.n for _, _, measured in found}
+        each = "one seed" if seeds == {1} else f"{min(seeds)} to {max(seeds)} seeds"
         text = (
             f"{len(found)} rows, those of Table 3 too, trained for {EPOCHS} epochs\n"
             f"ours minus printed: {rms:.2f} points (root mean square)\n"
             f"correlation: {alike:.3f}\n"
-            f"{'seeds' if several else 'one seed'} a row; intervals (95%) rest on the spread\n"
+            f"{each} a row; intervals (95%) rest on the spread\n"
             f"of {deviation:.2f} points between {whose}"
         )
         axes.text(1.08, 0.5, text, va="center", transform=axes.transAxes)
