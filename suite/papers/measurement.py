@@ -137,8 +137,7 @@ def measure_frame(artifact: Artifact, frame: Frame, wanted: Callable[[str], bool
         else:
             runs = [part.stored[run] for run in dict.fromkeys(part.ids) if run]
             result.found[name] = value
-            own = {row["run"] for row in part.rows if row["group"] not in quantity.beside}
-            beside = frozenset(part.ids) - own
+            beside = frozenset(part.ids) - {*value.runs}
             result.rests[name] = Rests(tuple(runs), frozenset(quantity.results), beside)
     result.survey = survey(frame.versions, is_timed, is_arithmetic)
     return result
