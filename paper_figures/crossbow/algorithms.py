@@ -76,7 +76,6 @@ SCHEDULER = Artifact(
     lambda profile: TASKS,
     alt="Idle time under both ways to assign batches.",
 )
-ARTIFACTS = (ALG1, ALG2, HIERARCHICAL, MEMORY, SCHEDULER)
 
 # ---------------------------------------------------------------- what follows from the algorithms alone
 

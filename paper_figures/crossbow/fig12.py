@@ -33,7 +33,6 @@ C = Artifact(
     lambda profile: settings.timed_groups(profile, *LEARNERS, target=settings.TARGET),
     alt=plots.ALT_BARS,
 )
-ARTIFACTS = (A, B, C)
 
 # ---------------------------------------------------------------- throughput
 

@@ -33,7 +33,6 @@ C = Artifact(
     "crossbow/fig14c", "Throughput of VGG-16 on one device against learners", runs_vgg16, alt=plots.ALT_THROUGHPUT
 )
 D = Artifact("crossbow/fig14d", "Time to accuracy and throughput of VGG-16 on 8 GPUs")
-ARTIFACTS = (A, B, C, D)
 
 
 def noted(frame: Frame) -> str:

@@ -14,7 +14,6 @@ PANEL = Artifact(
     settings.throughput,
     alt="Speed-up against devices for several batch sizes, below the line of linear growth.",
 )
-ARTIFACTS = (PANEL,)
 
 
 @PANEL.drawing

@@ -99,7 +99,6 @@ FIG8 = panel(
     "tasks",
     (6.4, 5.0),
 )
-ARTIFACTS = (FIG1, FIG4, FIG5, FIG6, FIG7, FIG8)
 
 told(FIG1, "algebra", replicas_equal="synchronous_copies", equals_large_batch="partial_gradients")
 told(FIG4, "algebra", different_batches="shared_in_iteration", replicas_differ="least_distance")

@@ -23,7 +23,6 @@ SCALING = Artifact(
     alt="Time to converge and batch size against learners under strong, weak and optimal scaling.",
     size=(8.0, 4.0),
 )
-ARTIFACTS = (ALG1, SCALING)
 
 
 @ALG1.quantity("few-updates", ["loop"])

@@ -89,7 +89,6 @@ EQ17 = Artifact(
     "The attentional translation network",
     lambda profile: {} if profile == "smoke" else {"phrases": (PHRASES,), "captions": (CAPTIONS,)},
 )
-ARTIFACTS = (EQ1, EQ2, EQ3, EQ4, EQ5, EQ8, EQ17)
 
 
 # ---------------------------------------------------------------- Eqs. 1 and 2

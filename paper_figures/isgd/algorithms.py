@@ -33,7 +33,6 @@ ALG2 = Artifact(
     "bring the loss of that batch down.",
     size=(7.2, 5.6),
 )
-ARTIFACTS = (ALG1, ALG2)
 
 
 def hard_chases(frame: Frame, group: str) -> list[list[int]]:

@@ -34,7 +34,6 @@ PANEL = Artifact(
     "far rounding, the workers' own parts of the data and another seed set two runs apart, beside the printed gap",
     size=(10.4, 3.6),
 )
-ARTIFACTS = (PANEL,)
 
 
 def printed_table() -> dict[str, list[float]]:

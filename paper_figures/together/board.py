@@ -259,10 +259,10 @@ def draw_ratio(axes: Axes, place: int, ratio: Ratio, colour: str, marker: str) -
             axes.plot(end, place, marker=arrow, color=colour, linestyle="none", markersize=4)
 
 
-def panel_of(name: str, title: str) -> Artifact:
+def panel_of(name: str, what: str) -> Artifact:
     return Artifact(
         name,
-        title,
+        f"Our own question: all methods on {what} at equal budget",
         partial(runs, name),
         partial(draw, name),
         alt="A line for each method: gradient evaluations, rounds and modelled seconds to the target, relative to "
@@ -273,10 +273,7 @@ def panel_of(name: str, title: str) -> Artifact:
     )
 
 
-PANEL = panel_of("together/mnist", "Our own question: all methods on LeNet and MNIST at equal budget")
-ARTIFACTS = (
-    PANEL,
-    panel_of("together/cifar10", "Our own question: all methods on CIFAR-10 quick at equal budget"),
-    panel_of("together/cifar100", "Our own question: all methods on ResNet-20 and CIFAR-100 at equal budget"),
-    panel_of("together/multi30k", "Our own question: all methods on a transformer and Multi30k at equal budget"),
-)
+PANEL = panel_of("together/mnist", "LeNet and MNIST")
+QUICK = panel_of("together/cifar10", "CIFAR-10 quick")
+RESNET = panel_of("together/cifar100", "ResNet-20 and CIFAR-100")
+TRANSFORMER = panel_of("together/multi30k", "a transformer and Multi30k")
