@@ -96,8 +96,8 @@ def zero_at_limit(frame: Frame) -> list[float]:
 
 def draw(group: str, title: str, frame: Frame, figure: Figure) -> None:
     """Losses with mean, limit and the steps of Algorithm 2, over all epochs and over the last two."""
-    run = frame.needed([group])[group].iloc[0]
-    table, n = frame.stored[run["run"]].curve("updates"), int(run["batches"])
+    run = frame.needed([group]).runs_of(group)[0]
+    table, n = run.curve("updates"), run.results["batches"]
     whole, detail = figure.subplots(2, 1)
     _chart(whole, table, n)
     _chart(detail, table[table["iteration"] >= table["iteration"].max() - 2 * n], n)

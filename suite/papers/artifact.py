@@ -110,6 +110,11 @@ class Frame:
         (row,) = self.results(group)
         return row
 
+    def run(self, group: str) -> Run:
+        """The only run of a group. Raises Missing where it is not stored."""
+        (found,) = self.needed([group]).runs_of(group)
+        return found
+
     def whole(self, group: str) -> bool:
         """Whether the group has runs, and all of them are stored."""
         return group in self.groups and all(self.ids[at] for at in self.groups[group])
