@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from suite.experiment import Experiment, OutOfTime
 from suite.files import fits, read_note
+from suite.lazy import pd
 from suite.runs.store import digest
 from suite.spec import RunSpec, canonical
 from suite.training.numerics import FIELDS, sound
@@ -53,13 +54,15 @@ def alternating(
     repeats: int,
     clock: Callable[[], float] = time.perf_counter,
     rest: float = 0.0,
+    report: Callable[[float], None] = lambda share: None,
 ) -> dict[Name, list[float]]:
     """Seconds of each side, measured in turns so that slow drifts of the machine hit all alike.
 
     One warm-up of each is left out. Every side must return only when its work is done (a GPU synchronised).
     Threads of a framework turn round for some milliseconds after their work and take the core from whoever comes
     next: with ``rest`` a side that is done within ``SHORT`` such spells first waits one and makes a call untimed.
-    Raises ValueError for fewer than one repeat, and OutOfTime within ``until``.
+    ``report`` is told the share that is done. Raises ValueError for fewer than one repeat, and OutOfTime within
+    ``until``.
     """
     if repeats < 1:
         raise ValueError(f"repeats={repeats} must be at least 1")
@@ -76,7 +79,14 @@ def alternating(
             if repeat >= 0:
                 found[name].append(taken[name])
             leave_if_late()
+        report((repeat + 2) / (repeats + 1))
     return found
+
+
+def by_repeat(seconds: Mapping[Name, list[float]], name: str) -> pd.DataFrame:
+    """What ``alternating`` found: a row for each repeat and side, whose column bears this name, with its seconds."""
+    wide = pd.DataFrame(seconds).rename_axis("repeat")
+    return wide.melt(var_name=name, value_name="seconds", ignore_index=False).reset_index()
 
 
 def preferred(

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -30,6 +31,7 @@ from suite.data.order import FixedCycle, SplitBatch
 from suite.experiment import Context, in_lab
 from suite.models import classifier, initialise
 from suite.models.table import counts
+from suite.runner.autotune import alternating, by_repeat
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed, thaw
 from suite.training.flat import FlatModule
@@ -66,19 +68,15 @@ def latency(spec: RunSpec, context: Context) -> Outcome:
     apply(context.execution)
     s, device = spec.settings, context.device
     problem = Problem(s["model"], spec.seed, (), max(s["batches"]), device, context.execution["channels_last"])
-    rows = []
-    for repeat in range(-1, s["repeats"]):
-        for batch in s["batches"]:
-            if device == "cuda":
-                torch.cuda.synchronize()
-            start = time.perf_counter()
-            problem.differentiate(batch)
-            if device == "cuda":
-                torch.cuda.synchronize()
-            if repeat >= 0:
-                rows.append({"batch": batch, "repeat": repeat, "seconds": time.perf_counter() - start})
-        context.report((repeat + 2) / (s["repeats"] + 1))
-    return Outcome("finished", {"parameters": problem.flat.d}, {"latency": pd.DataFrame(rows)})
+
+    def differentiate(batch: int) -> None:
+        problem.differentiate(batch)
+        if device == "cuda":
+            torch.cuda.synchronize()
+
+    sides = {batch: partial(differentiate, batch) for batch in s["batches"]}
+    seconds = alternating(sides, s["repeats"], report=context.report)
+    return Outcome("finished", {"parameters": problem.flat.d}, {"latency": by_repeat(seconds, "batch")})
 
 
 def updates(

@@ -10,12 +10,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-import pandas as pd
 import torch
 from torch.nn import functional as F
 
 from suite.experiment import Context
 from suite.models import classifier, initialise
+from suite.runner.autotune import alternating, by_repeat
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
 from suite.training.flat import FlatModule
@@ -30,16 +30,15 @@ def compute(spec: RunSpec, context: Context) -> Outcome:
     Returns the table ``compute`` (network, repeat, seconds per image).
     """
     apply(context.execution)
-    settings = spec.settings
-    names = (settings["model"], settings["beside"])
-    steps = {name: step(name, batch, spec, context) for name, batch in zip(names, settings["batches"], strict=True)}
-    rows = []
-    for repeat in range(settings["repeats"] + 1):
-        for name, batch in zip(names, settings["batches"], strict=True):
-            row = {"network": name, "repeat": repeat, "seconds": timed(steps[name], context.device) / batch}
-            rows += [row] if repeat else []
-        context.report((repeat + 1) / (settings["repeats"] + 1))
-    return Outcome("finished", {}, {"compute": pd.DataFrame(rows)})
+    s = spec.settings
+    batches = dict(zip((s["model"], s["beside"]), s["batches"], strict=True))
+    steps = {name: step(name, batch, spec, context) for name, batch in batches.items()}
+    clock = time.perf_counter if context.device == "cuda" else time.process_time
+    seconds = alternating(steps, s["repeats"], clock, report=context.report)
+    table = by_repeat(seconds, "network")
+    return Outcome(
+        "finished", {}, {"compute": table.assign(seconds=table["seconds"] / table["network"].map(batches))}
+    )
 
 
 def step(name: str, batch: int, spec: RunSpec, context: Context) -> Callable[[], None]:
@@ -60,18 +59,7 @@ def step(name: str, batch: int, spec: RunSpec, context: Context) -> Callable[[],
         main, *auxiliary = logits if isinstance(logits, tuple) else (logits,)
         losses = [AUXILIARY * F.cross_entropy(each, labels) for each in auxiliary]
         torch.stack([F.cross_entropy(main, labels), *losses]).sum().backward()
+        if context.device == "cuda":
+            torch.cuda.synchronize()
 
     return update
-
-
-def timed(work: Callable[[], None], device: str) -> float:
-    """Seconds of some work: of the processor, or of the card from start to end."""
-    if device == "cuda":
-        torch.cuda.synchronize()
-        began = time.perf_counter()
-        work()
-        torch.cuda.synchronize()
-        return time.perf_counter() - began
-    began = time.process_time()
-    work()
-    return time.process_time() - began
