@@ -28,7 +28,8 @@ from suite.experiment import Context
 from suite.model_averaging.engine import Engine, Learners
 from suite.model_averaging.task_schedule import Durations, Task, assignment, idle_seconds, schedule
 from suite.model_averaging.tuner import tune
-from suite.runner.autotune import alternating, by_repeat
+from suite.runner.autotune import alternating
+from suite.runs.long_table import by_repeat
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
 from suite.training.gradients.backend import Batch, Rows

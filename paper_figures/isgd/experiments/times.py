@@ -29,7 +29,8 @@ from suite.communication.launch import spawn
 from suite.data.order import FixedCycle, SplitBatch
 from suite.experiment import Context, in_lab
 from suite.models.table import counts
-from suite.runner.autotune import alternating, by_repeat
+from suite.runner.autotune import alternating
+from suite.runs.long_table import by_repeat
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, thaw
 from suite.training.numerics import apply

@@ -11,7 +11,8 @@ import time
 from functools import partial
 
 from suite.experiment import Context
-from suite.runner.autotune import alternating, by_repeat
+from suite.runner.autotune import alternating
+from suite.runs.long_table import by_repeat
 from suite.runs.store import Outcome
 from suite.spec import RunSpec
 from suite.training.numerics import apply
