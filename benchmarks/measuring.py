@@ -143,8 +143,10 @@ class Effort:
     compile_all: bool = False
 
 
-def hopeless(seconds: Mapping[str, float]) -> dict[str, str]:
-    """Sides that take too long to be timed in rounds, with the reason; never the fastest of their kind.
+def hopeless(seconds: Mapping[str, float]) -> dict[str, dict[str, Any]]:
+    """Entries of sides that take too long to be timed in rounds: the reason, and how many times as long they take.
+
+    The fastest of a kind is never among them.
 
     A kind is ours, a library's or a plain loop, on so many threads: the strongest that a user could write on the same
     cores is always there to be compared with.
@@ -157,7 +159,8 @@ def hopeless(seconds: Mapping[str, float]) -> dict[str, str]:
     for name, taken in seconds.items():
         if taken > LONG and name not in kept:
             least = seconds[best[kind_of(name)]]
-            found[name] = f"{taken:.3g} s an update when warmed up; the fastest of its kind takes {least:.3g} s"
+            why = f"{taken:.3g} s an update when warmed up; the fastest of its kind takes {least:.3g} s"
+            found[name] = {"not_available": why, "times_as_long": round(taken / least, 4)}
     return found
 
 
@@ -169,15 +172,14 @@ def kind_of(name: str) -> tuple[str, str]:
 
 
 def finished(
-    workload: Workload, turns: Alternation, absent: Mapping[str, str], telemetry: Mapping[str, Any]
+    workload: Workload, turns: Alternation, absent: Mapping[str, Any], telemetry: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The workload's entry: samples, what an update costs at least, memory of a replica."""
     from benchmarks import ours
     from benchmarks.document import entry
     from benchmarks.floors import product_seconds
 
-    sides: dict[str, Any] = turns.samples()
-    sides |= {name: {"not_available": why} for name, why in absent.items()}
+    sides: dict[str, Any] = {**turns.samples(), **absent}
     grows = {"axis": list(workload.axis)} if workload.axis else {}
     memory = None
     if workload.family in ("training", "averaging"):

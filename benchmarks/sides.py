@@ -181,6 +181,7 @@ def prepared(workload: Workload, effort: Effort) -> tuple[Alternation, dict[str,
     sides.build(effort.rivals, effort.compile_all)
     turns = Alternation(sides.made, Timer(effort.device))
     gone = turns.warm(workload.block, SAMPLE, hopeless)
-    absent = sides.absent | {name: why for name, why in hopeless(turns.warmed).items() if name in gone}
+    absent: dict[str, Any] = {name: {"not_available": why} for name, why in sides.absent.items()}
+    absent |= {name: entry for name, entry in hopeless(turns.warmed).items() if name in gone}
     round_seconds = turns.updates * sum(turns.warmed[name] for name in turns.sides)
     return turns, absent, min(MOST, max(FEWEST, round(effort.seconds / round_seconds)))

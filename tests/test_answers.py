@@ -118,7 +118,7 @@ def test_what_the_last_answer_counts_in_words_is_what_the_boards_have():
         panel = paper("together").artifact(f"together/{task}")
         frame = panel.read(source, "reduced")
         found[task] = {row.method.name: row for row in board.board(panel.id, frame)}
-        ends[task] = {name: board.study_of(frame, name).curve("ends") for name in found[task]}
+        ends[task] = {name: frame.run(name).curve("ends") for name in found[task]}
     five = ("isgd", "delayed-4", "layerwise-4", "hardsync-4", "softsync-4", "sma-4")
     rows = list(found.values())
     saves = lambda method, score: [each[method].ratios[score].says == "less" for each in rows]

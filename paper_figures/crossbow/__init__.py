@@ -6,35 +6,15 @@ numbers from a frame, ``tables`` makes the frames that are drawn, ``plots`` hold
 
 from __future__ import annotations
 
-from paper_figures.crossbow import (
-    algorithms,
-    engine,
-    fig2,
-    fig3,
-    fig9,
-    fig10,
-    fig11,
-    fig12,
-    fig13,
-    fig14,
-    fig15,
-    fig16,
-    fig17,
-    lenet,
-    systems,
-    table1,
-)
 from paper_figures.crossbow.experiments import EXPERIMENTS
-from suite.papers.artifact import Paper
+from suite.papers.artifact import Paper, artifacts_of
 
-FIGURES = (fig2, fig3, fig9, fig10, fig11, fig12, fig13, fig14, fig15, fig16, fig17)
-MODULES = (table1, systems, *FIGURES, algorithms, engine, lenet)
-
+MODULES = ("table1", "systems", *(f"fig{n}" for n in (2, 3, *range(9, 18))), "algorithms", "engine", "lenet")
 PAPER = Paper(
     "crossbow",
     "Crossbow: Scaling Deep Learning with Small Batch Sizes on Multi-GPU Servers",
     "Koliousis, Watcharapichat, Weidlich, Mai, Costa and Pietzuch, PVLDB 12(11), 2019",
-    tuple(artifact for module in MODULES for artifact in module.ARTIFACTS),
+    artifacts_of(__name__, *MODULES),
     EXPERIMENTS,
     "https://doi.org/10.14778/3342263.3342276",
 )

@@ -76,7 +76,6 @@ SCHEDULER = Artifact(
     lambda profile: TASKS,
     alt="Idle time under both ways to assign batches.",
 )
-ARTIFACTS = (ALG1, ALG2, HIERARCHICAL, MEMORY, SCHEDULER)
 
 # ---------------------------------------------------------------- what follows from the algorithms alone
 
@@ -127,7 +126,7 @@ def average_better(frame: Frame) -> list[Interval]:
 def draw_limits(frame: Frame, figure: Figure) -> None:
     """Which rates are stable, from running 500 quadratics."""
     axes = figure.subplots()
-    found = readings.only(frame, "algebra").results
+    found = frame.run("algebra").results
     labels = ("k = 1, alpha = 1,\nno momentum", "k = 1, alpha = 1,\nmomentum 0.9", "k = 2", "k = 4")
     axes.bar(labels, [*found["one_learner_limits"], *found["many_learner_limits"]])
     axes.plot(labels, [0, 9 / 14, 1, 1.5], "D", color="C1", label="theory")
@@ -139,7 +138,7 @@ def draw_limits(frame: Frame, figure: Figure) -> None:
 
 
 def about_change(frame: Frame) -> str:
-    run = frame.runs_of(readings.THROUGHPUT)[0]
+    run = frame.run(readings.THROUGHPUT)
     share, device = run.results["resize_over_iteration"], "a GPU" if readings.on_gpu(run) else "a CPU"
     return f"{run.spec.settings['model']}: {share:.2f} of one learner's iteration, on {device}"
 
@@ -211,7 +210,7 @@ def few_first(frame: Frame) -> Interval:
 @ALG2.table
 def walks(frame: Frame) -> pd.DataFrame:
     """Rows of the walks of both rules with a peak at 4 learners, then accuracies (%) of the trainings by epoch."""
-    parts = [readings.only(frame, "tuner").curve("walks").query("peak == 4")]
+    parts = [frame.run("tuner").curve("walks").query("peak == 4")]
     for group, said in TRAINED.items() if set(TRAINED) <= set(readings.whole(frame)) else ():
         for run, curve in zip(frame.runs_of(group), errors(frame, group), strict=True):
             test = [100 * (1 - error) for error in curve]
@@ -252,12 +251,12 @@ HIERARCHICAL.drawing(lambda frame, figure: plots.curves(frame, figure.subplots()
 @MEMORY.quantity("half", ["sizes"], note=", ".join(settings.NETWORKS.values()))
 def saved(frame: Frame) -> list[float]:
     """Per cent of the output buffers' bytes that the offline plan saves, network by network."""
-    found = readings.only(frame, "sizes").results
+    found = frame.run("sizes").results
     return [100 * (1 - found[f"{name}_planned"] / found[f"{name}_bytes"]) for name in NETWORKS]
 
 
 def about_memory(frame: Frame) -> str:
-    run = frame.runs_of("memory")[0]
+    run = frame.run("memory")
     own, shared = (run.results[f"extra_{how}"][-1] / MIB for how in ("own", "shared"))
     batch = run.spec.settings["batches"][-1]
     return (
@@ -270,7 +269,7 @@ def about_memory(frame: Frame) -> str:
 def exponents(frame: Frame) -> list[Interval]:
     """Exponents of bytes against batch and against learners, with a band of 0.05."""
     table = frame.table("memory", "memory")
-    if "extra_own" not in readings.only(frame, "memory").results:
+    if "extra_own" not in frame.run("memory").results:
         raise Missing("a memory run that keeps the bytes of one learner more")
     table = table[~table["shared"]]
     one, smallest = table[table["learners"] == 1], table[table["batch"] == table["batch"].min()]
@@ -291,7 +290,7 @@ def draw_memory(frame: Frame, figure: Figure) -> None:
     left.grid(visible=False, axis="x")
     left.set(ylim=(0, 56), ylabel="saved by the offline plan (%)")
     left.tick_params(axis="x", rotation=30)
-    table = readings.only(frame, "memory").curve("memory")
+    table = frame.run("memory").curve("memory")
     table = table[table["batch"] == table["batch"].max()]
     for shared, rows in table.groupby("shared"):
         label = "activations shared" if shared else "activations of their own"
@@ -304,6 +303,6 @@ def draw_memory(frame: Frame, figure: Figure) -> None:
 @SCHEDULER.drawing
 def draw_scheduler(frame: Frame, figure: Figure) -> None:
     axes: Any = figure.subplots()
-    found = readings.only(frame, "tasks").results
+    found = frame.run("tasks").results
     axes.boxplot([found["idle_first_come"], found["idle_round_robin"]], tick_labels=["first come", "round robin"])
     axes.set_ylabel("idle stream-seconds (virtual)")

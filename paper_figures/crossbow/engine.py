@@ -43,7 +43,6 @@ PANEL = Artifact(
     alt="Seconds of an iteration by rule with their intervals, and images per second by number of learners.",
     size=(9.6, 4.0),
 )
-ARTIFACTS = (PANEL,)
 
 
 def seconds(frame: Frame, group: str = "engine") -> pd.DataFrame:

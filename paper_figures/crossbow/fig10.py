@@ -44,7 +44,6 @@ D = Artifact(
     alt=plots.ALT_BARS,
     size=(6.4, 4.2),
 )
-ARTIFACTS = (A, B, C, D)
 
 A.quantities["m4-1gpu"] = pair("sma 4", "s-sgd 1", less_time, printed=settings.FINAL_TARGET, timed=4)
 D.quantities["m1-1gpu"] = pair("sma 1", "s-sgd 1", less_time, shown=True)

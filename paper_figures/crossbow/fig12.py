@@ -33,7 +33,6 @@ C = Artifact(
     lambda profile: settings.timed_groups(profile, *LEARNERS, target=settings.TARGET),
     alt=plots.ALT_BARS,
 )
-ARTIFACTS = (A, B, C)
 
 # ---------------------------------------------------------------- throughput
 
@@ -67,7 +66,7 @@ def at_once(run: Run, learners: int) -> str:
     return f"{text}vectorised {together:.2f} times as fast as one after another"
 
 
-@A.quantity("throughput", [readings.THROUGHPUT], note=lambda frame: at_once(frame.runs_of(readings.THROUGHPUT)[0], 4))
+@A.quantity("throughput", [readings.THROUGHPUT], note=lambda frame: at_once(frame.run(readings.THROUGHPUT), 4))
 def of_four(frame: Frame) -> Interval:
     """With four learners."""
     return speed_up(readings.of_gpu(frame), 4)

@@ -31,7 +31,6 @@ C = Artifact(
     runs,
     alt="Time to accuracy against learners per GPU, relative to one, with the printed value.",
 )
-ARTIFACTS = (A, B, C)
 
 B.quantities["m2-neutral"] = pair("sma 8", "sma 16", lambda x, y: y / x)
 B.quantities["m4-worse"] = pair("sma 16", "sma 32", steps)

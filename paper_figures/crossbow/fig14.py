@@ -33,11 +33,10 @@ C = Artifact(
     "crossbow/fig14c", "Throughput of VGG-16 on one device against learners", runs_vgg16, alt=plots.ALT_THROUGHPUT
 )
 D = Artifact("crossbow/fig14d", "Time to accuracy and throughput of VGG-16 on 8 GPUs")
-ARTIFACTS = (A, B, C, D)
 
 
 def noted(frame: Frame) -> str:
-    (run,) = frame.runs_of(readings.THROUGHPUT)
+    run = frame.run(readings.THROUGHPUT)
     return f"{readings.on_device(run)}; tuner {run.results['tuned_learners']}"
 
 
@@ -73,7 +72,7 @@ def picks_best(frame: Frame) -> float:
 @A.table
 def arrivals(frame: Frame) -> pd.DataFrame:
     """Arrivals with ``time``: epochs over the throughput of so many learners, in epochs of one."""
-    run = readings.only(frame, readings.THROUGHPUT)
+    run = frame.run(readings.THROUGHPUT)
     speed = {f"sma {k}": median(run.results[f"over_one_{k}"]) for k in counts(frame, run)}
     return readings.arrival_table(frame, settings.FINAL_TARGET, speed)
 

@@ -24,7 +24,6 @@ def runs(profile: str) -> Groups:
 PANEL = Artifact(
     "crossbow/fig15", "Averaging with momentum against elastic averaging", runs, alt=plots.ALT_BARS, size=(8.8, 4.4)
 )
-ARTIFACTS = (PANEL,)
 
 # in epochs: both methods take the same time per iteration
 PANEL.quantities["1gpu"] = pair("few, sma", "few, ea-sgd", less_time, "in epochs", printed=settings.FINAL_TARGET)

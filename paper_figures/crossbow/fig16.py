@@ -24,7 +24,6 @@ PANEL = Artifact(
     alt=plots.ALT_BARS,
     size=(8.0, 4.2),
 )
-ARTIFACTS = (PANEL,)
 
 LONGER = PANEL.quantities["tta-tau4"] = pair(
     "every",

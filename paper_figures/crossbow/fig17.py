@@ -25,7 +25,6 @@ PANEL = Artifact(
     alt="Throughput against the synchronisation interval: printed values, the cost model that was solved from them, "
     "and eight hosts that sleep to compute and exchange over links as fast as PCIe.",
 )
-ARTIFACTS = (PANEL,)
 PANEL.table(lambda frame: modelled_table())
 NOTE = "eight hosts, links as fast as PCIe 3.0 x16; tasks take what Figs. 12(a) and 17 say"
 

@@ -14,7 +14,6 @@ PANEL = Artifact(
     settings.throughput,
     alt="Speed-up against devices for several batch sizes, below the line of linear growth.",
 )
-ARTIFACTS = (PANEL,)
 
 
 @PANEL.drawing
@@ -23,7 +22,7 @@ def draw(frame: Frame, figure: Figure) -> None:
     names = of_experiment(frame, "crossbow/throughput")
     axes, most = figure.subplots(), 1
     for position, name in enumerate(names):
-        (run,) = frame.runs_of(name)
+        run = frame.run(name)
         table = run.curve("seconds").query("side == 'batch'")
         seconds = table.groupby("learners")["seconds"].median()
         for marker, whole in zip("os^", (2, 4, 8), strict=True):

@@ -29,7 +29,6 @@ def runs(profile: str) -> Groups:
 PANEL = Artifact(
     "crossbow/fig3", "Epochs of plain training to the target against batch size", runs, alt=plots.ALT_BARS
 )
-ARTIFACTS = (PANEL,)
 
 
 def noted(text: str, frame: Frame) -> str:

@@ -39,13 +39,12 @@ def panel(part: str) -> Artifact:
     )
 
 
-PANELS = {part: panel(part) for part in TRAINED}
+LENET, RESNET32, VGG16 = map(panel, TRAINED)
 RATE = Artifact(
     "crossbow/fig9d",
     "Learning rate of ResNet-50, the part of the figure that needs no ImageNet",
     alt="The learning rate falls tenfold at epochs 30 and 60.",
 )
-ARTIFACTS = (*PANELS.values(), RATE)
 
 
 def target(frame: Frame) -> Interval:
@@ -62,7 +61,7 @@ def draw(part: str, frame: Frame, figure: Figure) -> None:
     plots.curves(frame, figure.subplots(), printed_target, instead=network, training=True)
 
 
-for part, each in PANELS.items():
+for part, each in zip(TRAINED, (LENET, RESNET32, VGG16), strict=True):
     each.quantity("target", ["plain"], note=lambda frame: stand_in(frame, "plain"))(target)
     each.drawing(partial(draw, part))
     each.table(accuracy_table)

@@ -28,7 +28,6 @@ PANEL = Artifact(
     "synchronous SGD side by side, with a dot for each seed.",
     size=(7.4, 4.2),
 )
-ARTIFACTS = (PANEL,)
 
 
 def arrivals(frame: Frame, group: str) -> list[float]:

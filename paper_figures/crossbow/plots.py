@@ -177,7 +177,7 @@ def timelines(frame: Frame, figure: Figure, *names: str) -> None:
     """A row for each trace of the tasks: ``virtual`` or ``recorded``."""
     rows = figure.subplots(len(names), 1, squeeze=False)[:, 0]
     for axes, name in zip(rows, names, strict=True):
-        timeline(axes, readings.only(frame, "tasks").curve(name), name)
+        timeline(axes, frame.run("tasks").curve(name), name)
     handles, labels = rows[0].get_legend_handles_labels()
     figure.legend(handles, labels, ncols=3, loc="outside upper left")
 

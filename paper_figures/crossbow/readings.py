@@ -46,12 +46,6 @@ STAND_INS = {
 # ---------------------------------------------------------------- runs of a frame
 
 
-def only(frame: Frame, group: str) -> Run:
-    """The only run of a group. Raises Missing where it is not stored."""
-    (run,) = frame.needed([group]).runs_of(group)
-    return run
-
-
 def on_gpu(run: Run) -> bool:
     return run.environment.get("execution", {}).get("device") == "cuda"
 
@@ -210,7 +204,7 @@ def fastest(run: Run) -> int:
 
 def of_gpu(frame: Frame, group: str = THROUGHPUT) -> Run:
     """A run of throughput. Raises Missing at the paper's scale where it is not a GPU's."""
-    run = only(frame, group)
+    run = frame.run(group)
     if frame.profile == "paper" and not on_gpu(run):
         raise Missing("the throughput of learners on a GPU")
     return run
@@ -333,7 +327,7 @@ def throughput_table(frame: Frame) -> pd.DataFrame:
     """
     rows: list[dict[str, Any]] = []
     for name in of_experiment(frame, "crossbow/throughput"):
-        (run,) = frame.runs_of(name)
+        run = frame.run(name)
         fixed = {"network": network(run), "device": "GPU" if on_gpu(run) else "CPU"}
         for k in run.spec.settings["learners"]:
             each = run.results[f"over_one_{k}"]

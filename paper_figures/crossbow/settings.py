@@ -16,6 +16,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal
 
+from suite.models.settings import caffe
 from suite.spec import RunSpec
 
 Method = Literal["sma", "ea-sgd", "s-sgd"]
@@ -110,29 +111,14 @@ def training(
 
 # lenet.sh has rate 0.001 without momentum for up to 100 epochs; 0.01 and 0.9 reach the target in a few.
 MNIST = {"name": "mnist", "transform": "scale"}
-LENET = {
-    "data": {**MNIST, "subset": LENET_IMAGES},
-    "model": {"name": "crossbow_lenet"},
-    "descent": {"rule": "caffe", "momentum": 0.9, "decay": 1e-4},
-    "rate": 0.01,
-    "batch": LENET_BATCH,
-}
-DIGITS = {
-    "data": {"name": "digits", "transform": "scale", "size": 28},
-    "model": {"name": "digits_lenet"},
-    "descent": {"rule": "caffe", "momentum": 0.9, "decay": 1e-4},
-    "rate": 0.01,
-    "batch": 8,
-}
-RESNET32 = {
-    "data": {"name": "cifar10", "transform": "signed"},
-    "augment": {"crop": 32, "margin": 4},
-    "model": {"name": "crossbow_resnet32"},
-    "descent": {"rule": "caffe", "momentum": 0.9, "decay": 1e-4},
-    "rate": 0.1,
-    "epoch_drops": RESNET32_DROPS,
-    "batch": CROSSBOW_BATCH,
-}
+own = partial(caffe, multipliers=False)  # Crossbow's solver has none
+LENET = own("crossbow_lenet", 1e-4, 0.01, batch=LENET_BATCH, data={**MNIST, "subset": LENET_IMAGES})
+DIGITS = own("digits_lenet", 1e-4, 0.01, batch=8, data={"name": "digits", "transform": "scale", "size": 28})
+CROPS = {"crop": 32, "margin": 4}
+RESNET32 = own(
+    "crossbow_resnet32", 1e-4, 0.1, batch=CROSSBOW_BATCH, epoch_drops=RESNET32_DROPS, augment=CROPS,
+    data={"name": "cifar10", "transform": "signed"},
+)  # fmt: skip
 # The first epochs of RESNET32 (before its first drop) on a fixed fifth of the training images. The average model is
 # evaluated with batch-norm statistics of its own, since those of the replicas belong to other weights.
 RESNET32_PART = {
@@ -141,15 +127,11 @@ RESNET32_PART = {
 }
 RESNET32_PART_EPOCHS = 10
 RESNET32_PART_EVALUATED = {"test_examples": 2000, "recompute": 1000}
-VGG16 = {
-    "data": {"name": "cifar100", "transform": "signed"},
-    "augment": {"crop": 32, "margin": 4},
-    "model": {"name": "crossbow_vgg16"},
-    "descent": {"rule": "caffe", "momentum": 0.9, "decay": 5e-4},
-    "rate": 0.1,
-    "epoch_drops": tuple((e, 0.5 ** (e // VGG_HALVING)) for e in range(VGG_HALVING, VGG_EPOCHS, VGG_HALVING)),
-    "batch": 128,
-}
+VGG_DROPS = tuple((e, 0.5 ** (e // VGG_HALVING)) for e in range(VGG_HALVING, VGG_EPOCHS, VGG_HALVING))
+VGG16 = own(
+    "crossbow_vgg16", 5e-4, 0.1, batch=128, epoch_drops=VGG_DROPS, augment=CROPS,
+    data={"name": "cifar100", "transform": "signed"},
+)  # fmt: skip
 
 
 def stand_in(

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from paper_figures.crossbow import plots, settings
-from paper_figures.crossbow.readings import only, told
+from paper_figures.crossbow.readings import told
 from suite.lazy import Axes, Figure, pd, sns
 from suite.papers.artifact import Artifact, Frame
 from suite.papers.catalogue import printed
@@ -99,7 +99,6 @@ FIG8 = panel(
     "tasks",
     (6.4, 5.0),
 )
-ARTIFACTS = (FIG1, FIG4, FIG5, FIG6, FIG7, FIG8)
 
 told(FIG1, "algebra", replicas_equal="synchronous_copies", equals_large_batch="partial_gradients")
 told(FIG4, "algebra", different_batches="shared_in_iteration", replicas_differ="least_distance")
@@ -109,7 +108,7 @@ told(FIG6, "algebra", one_reference="references", inter_gpu_traffic="traffic")
 @FIG1.drawing
 def draw_synchronous(frame: Frame, figure: Figure) -> None:
     """Parallel S-SGD on two GPUs: half a batch each, one aggregate gradient for both replicas."""
-    found = only(frame, "algebra").results
+    found = frame.run("algebra").results
     copies, partial = found["synchronous_copies"], found["partial_gradients"]
     said = (
         f"Two workers, 40 iterations: the replicas differ by at most {copies:g} (printed: 0).",
@@ -135,7 +134,7 @@ def draw_synchronous(frame: Frame, figure: Figure) -> None:
 @FIG4.drawing
 def draw_learners(frame: Frame, figure: Figure) -> None:
     """Two learners over three iterations: batches of their own, gradients, and corrections through the average."""
-    found = only(frame, "algebra").results
+    found = frame.run("algebra").results
     shared, least = found["shared_in_iteration"], found["least_distance"]
     said = (
         f"Four learners, one epoch: {shared:g} samples shared by two learners of an iteration (printed: 0);",
@@ -164,7 +163,7 @@ def draw_learners(frame: Frame, figure: Figure) -> None:
 def draw_paths(frame: Frame, figure: Figure) -> None:
     """Two replicas on their own batches and the average model between them, with their corrections towards it."""
     axes = figure.subplots()
-    table = only(frame, "algebra").curve("paths")
+    table = frame.run("algebra").curve("paths")
     table = table[table["turn"] <= 16]  # so that single corrections can be seen
     names = ["replica 1", "replica 2", "average"]
     said = dict(zip(names, ("replica $w_1$", "replica $w_2$", "central average model $z$"), strict=True))
@@ -187,13 +186,13 @@ def draw_paths(frame: Frame, figure: Figure) -> None:
     axes.legend(title="")
 
 
-FIG5.table(lambda frame: only(frame, "algebra").curve("paths"))
+FIG5.table(lambda frame: frame.run("algebra").curve("paths"))
 
 
 @FIG6.table
 def sent(frame: Frame) -> pd.DataFrame:
     """What a GPU sends, over what it sends with one learner: a row per scheme and learners on each GPU."""
-    found = only(frame, "algebra").results
+    found = frame.run("algebra").results
     schemes = (("two levels", "traffic"), ("flat: every replica sent", "flat_traffic"))
     rows = [(said, m, sent) for said, name in schemes for m, sent in zip(LEARNERS, found[name], strict=True)]
     return pd.DataFrame(rows, columns=["scheme", "learners", "sent"])
@@ -203,7 +202,7 @@ def sent(frame: Frame) -> pd.DataFrame:
 def draw_two_levels(frame: Frame, figure: Figure) -> None:
     """A reference model on each of two GPUs, averaged by SMA and followed within a GPU; beside it what is sent."""
     diagram, axes = figure.subplots(1, 2, width_ratios=(2, 1))
-    references = ", ".join(f"{count:g}" for count in only(frame, "algebra").results["references"])
+    references = ", ".join(f"{count:g}" for count in frame.run("algebra").results["references"])
     empty(diagram, [f"reference models per GPU with 1, 2, 4 learners on each: {references} (printed: 1)"])
     for g, x in ((1, 0.02), (2, 0.56)):
         area(diagram, (x, 0.06), 0.42, 0.72, f"GPU {g}")

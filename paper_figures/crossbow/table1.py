@@ -30,7 +30,6 @@ PANEL = Artifact(
     alt="Input size, operators and model size of the four networks, ours on the printed values.",
     size=(9.0, 3.6),
 )
-ARTIFACTS = (PANEL,)
 
 
 def input_mib(row: str, frame: Frame) -> float:

@@ -7,11 +7,9 @@ Figs. 1 and 2 in modules of their own, Algorithm 1 and scaling in ``algorithms``
 
 from __future__ import annotations
 
-from paper_figures.inverse_law import algorithms, collapse, equations, fig1, fig2
 from paper_figures.inverse_law.experiments import EXPERIMENTS
-from suite.papers.artifact import Paper
+from suite.papers.artifact import Paper, artifacts_of
 
-MODULES = (fig1, collapse, fig2, algorithms, equations)
 PAPER = Paper(
     name="inverse_law",
     title="Optimal Mini-Batch Size Selection for Fast Gradient Descent",
@@ -19,7 +17,7 @@ PAPER = Paper(
         "Michael P. Perrone, Haidar Khan, Changhoan Kim, Anastasios Kyrillidis, Jerry Quinn, Valentina Salapura, "
         "arXiv 1911.06459, 2019"
     ),
-    artifacts=tuple(artifact for module in MODULES for artifact in module.ARTIFACTS),
+    artifacts=artifacts_of(__name__, "fig1", "collapse", "fig2", "algorithms", "equations"),
     experiments=EXPERIMENTS,
     link="https://arxiv.org/abs/1911.06459",
 )

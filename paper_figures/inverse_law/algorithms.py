@@ -9,7 +9,6 @@ from __future__ import annotations
 from statistics import median
 
 from paper_figures.inverse_law.drawing import logarithmic
-from paper_figures.inverse_law.equations import of_loop
 from paper_figures.inverse_law.settings import loop_runs
 from reference_impls import inverse_law_model as forms
 from suite.claims.intervals import Interval, log_interval
@@ -23,13 +22,12 @@ SCALING = Artifact(
     alt="Time to converge and batch size against learners under strong, weak and optimal scaling.",
     size=(8.0, 4.0),
 )
-ARTIFACTS = (ALG1, SCALING)
 
 
 @ALG1.quantity("few-updates", ["loop"])
 def constancy(frame: Frame) -> Interval:
     """Seconds per update in the last fifth of a training over those in its first fifth."""
-    runs = of_loop(frame, "runs")
+    runs = frame.run("loop").curve("runs")
     runs = runs[runs["updates"] >= 50]  # a fifth of fewer is too short to time
     return log_interval([median(part["late"] / part["early"]) for _, part in runs.groupby(["batch", "seed"])])
 

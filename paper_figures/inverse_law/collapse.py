@@ -42,7 +42,6 @@ PANEL = Artifact(
     size=(10.0, 7.0),
     beside=joint.known_runs,
 )
-ARTIFACTS = (PANEL,)
 
 
 class Point(NamedTuple):

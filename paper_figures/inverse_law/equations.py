@@ -89,22 +89,16 @@ EQ17 = Artifact(
     "The attentional translation network",
     lambda profile: {} if profile == "smoke" else {"phrases": (PHRASES,), "captions": (CAPTIONS,)},
 )
-ARTIFACTS = (EQ1, EQ2, EQ3, EQ4, EQ5, EQ8, EQ17)
 
 
 # ---------------------------------------------------------------- Eqs. 1 and 2
-
-
-def of_loop(frame: Frame, name: str) -> pd.DataFrame:
-    """A table of the closed loop: ``runs``, ``batches`` or ``timings``."""
-    return frame.stored[frame.one("loop")["run"]].curve(name)
 
 
 @EQ1.quantity("product", ["loop"])
 def product(frame: Frame) -> Interval:
     """Mean seconds to converge over (mean updates x mean seconds per update), minus one, worst batch size."""
     errors = []
-    for _, group in of_loop(frame, "runs").groupby("batch"):
+    for _, group in frame.run("loop").curve("runs").groupby("batch"):
         expected = group["updates"].mean() * (group["seconds"] / group["updates"]).mean()
         errors.append(group["seconds"].mean() / expected - 1)
     worst = max(errors, key=abs)
@@ -163,7 +157,9 @@ def allreduce_seconds(learners: int, latency: float = 0.0) -> float:
 
 def around_knee(below: bool, frame: Frame) -> tuple[list[float], str]:
     """Log-log slopes of seconds per update over all batch sizes on one side of the fitted knee, by round."""
-    wide = of_loop(frame, "timings").pivot_table(index=["repeat", "round"], columns="batch", values="seconds")
+    wide = (
+        frame.run("loop").curve("timings").pivot_table(index=["repeat", "round"], columns="batch", values="seconds")
+    )
     sizes = [int(batch) for batch in wide.columns]
     knee = fit_knee({batch: float(wide[batch].median()) for batch in sizes}).knee
     part = [batch for batch in sizes if (batch <= knee if below else batch >= knee)]
@@ -184,11 +180,11 @@ for name, below in (("flat-below", True), ("linear-above", False)):
 
 def seed_seconds(frame: Frame) -> pd.Series:
     """Seconds to converge of every batch size and seed, medians over the repeats."""
-    return of_loop(frame, "runs").groupby(["batch", "seed"])["seconds"].median()
+    return frame.run("loop").curve("runs").groupby(["batch", "seed"])["seconds"].median()
 
 
 def predicted_seconds(frame: Frame) -> dict[int, float]:
-    batches = of_loop(frame, "batches")
+    batches = frame.run("loop").curve("batches")
     return dict(zip(batches["batch"], batches["predicted_seconds"], strict=True))
 
 
@@ -249,15 +245,15 @@ signed(partial(translated, "captions", "bleu_beam"))
 
 def fitted_knee(frame: Frame) -> Knee:
     """Eq. 4 by the median seconds of each batch size."""
-    table = of_loop(frame, "batches")
+    table = frame.run("loop").curve("batches")
     return fit_knee(dict(zip((int(b) for b in table["batch"]), table["update_seconds"], strict=True)))
 
 
 @EQ4.table
 def table_of_updates(frame: Frame) -> pd.DataFrame:
     """A row per batch size, repeat and round: seconds of an update, and those of Eq. 4 fitted to the medians."""
-    part = frame.needed(["loop"])
-    knee, table = fitted_knee(part), of_loop(part, "timings")[["batch", "repeat", "round", "seconds"]]
+    table = frame.run("loop").curve("timings")[["batch", "repeat", "round", "seconds"]]
+    knee = fitted_knee(frame)
     return table.assign(fitted=[knee.seconds(batch) for batch in table["batch"]])
 
 
@@ -285,9 +281,8 @@ def table_of_times(frame: Frame) -> pd.DataFrame:
 
     ``counted`` is whether the law was fitted to the updates of this batch size.
     """
-    part = frame.needed(["loop"])
-    rows = seed_seconds(part).reset_index().drop(columns="seed")
-    return rows.assign(predicted=rows["batch"].map(predicted_seconds(part)), counted=rows["batch"].isin(COUNTED))
+    rows = seed_seconds(frame).reset_index().drop(columns="seed")
+    return rows.assign(predicted=rows["batch"].map(predicted_seconds(frame)), counted=rows["batch"].isin(COUNTED))
 
 
 @EQ5.drawing

@@ -38,7 +38,6 @@ FIG1B = Artifact(
     "interval beside the printed -1; and how much worse the model behind ISGD's Eq. 22 fits than this law.",
     size=(8.0, 7.2),
 )
-ARTIFACTS = (FIG1A, FIG1B)
 
 
 # ---------------------------------------------------------------- Fig. 1a: each curve by itself

@@ -169,4 +169,4 @@ def panel(letter: str, rate: float) -> Artifact:
     return made
 
 
-ARTIFACTS = tuple(panel(letter, rate) for letter, rate in zip("abcd", RATES, strict=True))
+A, B, C, D = map(panel, "abcd", RATES)

@@ -6,16 +6,15 @@ of our own. Runs are specified in ``settings`` and computed in ``experiments``. 
 
 from __future__ import annotations
 
-from paper_figures.isgd import algorithms, equations, fig1, fig2, fig3, fig4, fig5, fig6, fig7, fig8, zeta
 from paper_figures.isgd.experiments import EXPERIMENTS
-from suite.papers.artifact import Paper
+from suite.papers.artifact import Paper, artifacts_of
 
-MODULES = (fig1, fig2, fig3, fig4, fig5, fig6, fig7, fig8, algorithms, equations, zeta)
+MODULES = (*(f"fig{n}" for n in range(1, 9)), "algorithms", "equations", "zeta")
 PAPER = Paper(
     name="isgd",
     title="Accelerating Deep Neural Network Training with Inconsistent Stochastic Gradient Descent",
     citation="Linnan Wang, Yi Yang, Martin Renqiang Min and Srimat Chakradhar, 2016 (arXiv 1603.05544v2)",
-    artifacts=tuple(artifact for module in MODULES for artifact in module.ARTIFACTS),
+    artifacts=artifacts_of(__name__, *MODULES),
     experiments=EXPERIMENTS,
     link="https://arxiv.org/abs/1603.05544",
 )

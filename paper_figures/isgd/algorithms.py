@@ -33,7 +33,6 @@ ALG2 = Artifact(
     "bring the loss of that batch down.",
     size=(7.2, 5.6),
 )
-ARTIFACTS = (ALG1, ALG2)
 
 
 def hard_chases(frame: Frame, group: str) -> list[list[int]]:
@@ -97,8 +96,8 @@ def zero_at_limit(frame: Frame) -> list[float]:
 
 def draw(group: str, title: str, frame: Frame, figure: Figure) -> None:
     """Losses with mean, limit and the steps of Algorithm 2, over all epochs and over the last two."""
-    run = frame.needed([group])[group].iloc[0]
-    table, n = frame.stored[run["run"]].curve("updates"), int(run["batches"])
+    run = frame.needed([group]).runs_of(group)[0]
+    table, n = run.curve("updates"), run.results["batches"]
     whole, detail = figure.subplots(2, 1)
     _chart(whole, table, n)
     _chart(detail, table[table["iteration"] >= table["iteration"].max() - 2 * n], n)

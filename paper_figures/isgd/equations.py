@@ -55,7 +55,6 @@ EQ21 = Artifact(
     lambda profile: {"bound": (BOUND,)},
     alt="Excess loss against updates for four batch sizes, below the scaled bound.",
 )
-ARTIFACTS = (EQ15, EQ19, EQ21)
 
 
 # ---------------------------------------------------------------- Eq. 15: gradient noise and iterations

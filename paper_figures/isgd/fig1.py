@@ -52,7 +52,6 @@ SINGLE = Artifact(
     alt="Ten loss curves on a log axis, one per single-class batch, each by itself; printed values as open markers.",
     size=(8.0, 4.0),
 )
-ARTIFACTS = (IID, SINGLE)
 
 
 # ---------------------------------------------------------------- losses [epochs, 10] of a cycle

@@ -30,7 +30,6 @@ PANEL = Artifact(
     runs,
     alt="Batch losses as dots with the running mean and the control limit falling; accelerated batches are ringed.",
 )
-ARTIFACTS = (PANEL,)
 
 
 def updates(frame: Frame, run: str) -> pd.DataFrame:

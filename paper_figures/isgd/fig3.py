@@ -34,7 +34,6 @@ PANEL = Artifact(
     "larger batch, the printed optima elsewhere. Right: the ratio of the optima stays between 1.41 and 1.59.",
     size=(9.6, 4.2),
 )
-ARTIFACTS = (PANEL,)
 
 
 def seconds_to(psi: float, batch: Any, c1: float, c2: float) -> Any:

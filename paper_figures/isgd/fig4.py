@@ -20,7 +20,6 @@ PANEL = Artifact(
     "on the first, which updates the weights and broadcasts them back.",
     size=(7.2, 5.6),
 )
-ARTIFACTS = (PANEL,)
 
 
 def tree(devices: int) -> tuple[tuple[tuple[int, int], ...], ...]:

@@ -96,7 +96,6 @@ FIG6B = panel("b", B, "CIFAR-10 accuracy against time for five GPU and batch con
     "Accuracy against modelled time for batch 100 on one GPU and 200 to 10,000 on four.")  # fmt: skip
 FIG6C = panel("c", C, "ImageNet accuracy against time for five GPU and batch configurations",
     "Top-1 accuracy against modelled time for batch 256 on one GPU and 256 to 3400 on four.")  # fmt: skip
-ARTIFACTS = (FIG6A, FIG6B, FIG6C)
 
 
 # ---------------------------------------------------------------- time on the paper's machine

@@ -79,7 +79,7 @@ def shape(kind: str, frame: Frame) -> list[float]:
 
 def machine(frame: Frame, kind: str) -> tuple[str, str]:
     """Device and card, or processor, on which a network was timed."""
-    run = frame.stored[frame.one(kind)["run"]]
+    run = frame.run(kind)
     return run.environment["execution"]["device"], machine_of(run)
 
 

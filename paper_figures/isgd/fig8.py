@@ -34,7 +34,6 @@ PANEL = Artifact(
     alt="The share falls with batch size for all three networks; the printed points are open markers.",
     size=(8.0, 4.0),
 )
-ARTIFACTS = (PANEL,)
 
 
 def on_hosts(frame: Frame, kind: str) -> pd.DataFrame:

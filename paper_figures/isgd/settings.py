@@ -13,39 +13,16 @@ from itertools import pairwise
 from typing import Any
 
 from suite.data.catalogue import DATASETS
+from suite.models.settings import caffe
 from suite.spec import RunSpec
 
 Groups = dict[str, tuple[RunSpec, ...]]
 
-MNIST: dict[str, Any] = {
-    "data": {"name": "mnist", "transform": "scale"},
-    "model": {"name": "caffe_lenet"},
-    "descent": {"rule": "caffe", "momentum": 0.9, "decay": 5e-4, "multipliers": True},
-    "rate": 0.01,
-    "batch": 64,
-}
-CIFAR: dict[str, Any] = {
-    "data": {"name": "cifar10", "transform": "mean-image"},
-    "model": {"name": "caffe_cifar_quick"},
-    "descent": {"rule": "caffe", "momentum": 0.9, "decay": 4e-3, "multipliers": True},
-    "rate": 0.001,
-    "batch": 100,
-}
-ALEXNET: dict[str, Any] = {  # on ImageNet, streamed
-    "model": {"name": "caffe_alexnet"},
-    "side": 256,
-    "crop": 227,
-    "descent": {"rule": "caffe", "momentum": 0.9, "decay": 5e-4, "multipliers": True},
-    "rate": 0.015,
-    "batch": 1000,
-}
-DIGITS: dict[str, Any] = {  # scikit-learn's, enlarged, for runs of seconds
-    "data": {"name": "digits", "transform": "scale", "size": 28},
-    "model": {"name": "digits_lenet"},
-    "descent": {"rule": "caffe", "momentum": 0.9, "decay": 5e-4, "multipliers": True},
-    "rate": 0.01,
-    "batch": 32,
-}
+MNIST = caffe("caffe_lenet", 5e-4, 0.01, batch=64, data={"name": "mnist", "transform": "scale"})
+CIFAR = caffe("caffe_cifar_quick", 4e-3, 0.001, batch=100, data={"name": "cifar10", "transform": "mean-image"})
+ALEXNET = caffe("caffe_alexnet", 5e-4, 0.015, batch=1000, side=256, crop=227)  # on ImageNet, streamed
+# scikit-learn's digits, enlarged, for runs of seconds
+DIGITS = caffe("digits_lenet", 5e-4, 0.01, batch=32, data={"name": "digits", "transform": "scale", "size": 28})
 FIXED_CYCLE = {"kind": "fixed-cycle"}
 SMALL: dict[str, Any] = {  # the same digits at the size they come in, for runs watched update by update
     **DIGITS,

@@ -92,7 +92,6 @@ PANEL = Artifact(
     "and two numbers of steps; beside it the gradient evaluations of the best to an accuracy, against SGD's.",
     size=(8.0, 4.6),
 )
-ARTIFACTS = (PANEL,)
 SEARCHED = ["search sgd", *(each.group for each in GRID)]
 
 

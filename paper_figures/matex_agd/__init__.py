@@ -6,9 +6,8 @@ Runs are specified in ``settings`` and computed in ``experiments``. ``costs`` ho
 
 from __future__ import annotations
 
-from paper_figures.matex_agd import algorithms, equations, fig1, table1
 from paper_figures.matex_agd.experiments import EXPERIMENTS
-from suite.papers.artifact import Paper
+from suite.papers.artifact import Paper, artifacts_of
 
 PAPER = Paper(
     name="matex_agd",
@@ -17,7 +16,7 @@ PAPER = Paper(
         "Jeff Daily, Abhinav Vishnu and Charles Siegel, Leveraging Asynchronicity in Gradient Descent for "
         "Scalable Deep Learning, under review at ICLR 2017"
     ),
-    artifacts=tuple(artifact for module in (table1, fig1, algorithms, equations) for artifact in module.ARTIFACTS),
+    artifacts=artifacts_of(__name__, "table1", "fig1", "algorithms", "equations"),
     experiments=EXPERIMENTS,
     link=(
         "https://openreview.net/search?term=Leveraging%20Asynchronicity%20in%20Gradient%20Descent%20for%20Scalable"

@@ -17,7 +17,7 @@ LAYER_WISE = Artifact(
     "Layer-wise averaging on copies, overlapped with backward",
     lambda profile: {"workers": (WORKERS,)},
 )
-ARTIFACTS = (LAYER_WISE, Artifact("matex_agd/alg-agd", "Gradients applied one, two or three iterations late"))
+AGD = Artifact("matex_agd/alg-agd", "Gradients applied one, two or three iterations late")
 
 for name, key in (("bias-first", "weights over bias"), ("fixed-cost", "many small over one large")):
 

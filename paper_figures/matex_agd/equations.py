@@ -12,6 +12,7 @@ from suite.papers.artifact import Artifact, Frame
 from suite.papers.catalogue import printed_value
 from suite.report.style import INK
 
+EQ1 = Artifact("matex_agd/eq1", "Update of weights and biases")
 EFFICIENCY = Artifact(
     "matex_agd/eq-efficiency",
     "Speed-up and parallel efficiency",
@@ -20,7 +21,6 @@ EFFICIENCY = Artifact(
     "model's prediction, for a sleeping and a computing network",
     size=(7.2, 7.6),
 )
-ARTIFACTS = (Artifact("matex_agd/eq1", "Update of weights and biases"), EFFICIENCY)
 
 EFFICIENCY.table(lambda frame: link_table(frame, *WORKLOADS))
 

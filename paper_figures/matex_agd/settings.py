@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from suite.models.settings import caffe
 from suite.spec import RunSpec
 
 WORKERS = 4
@@ -23,25 +24,11 @@ LABELS = {
 }
 CHECKPOINTS = 5  # Table 1 prints accuracy at five equidistant batches
 
-CIFAR: Mapping[str, Any] = {  # caffe/examples/cifar10: base rate, momentum and decay of cifar10_quick
-    "data": {"name": "cifar10", "transform": "mean-image"},
-    "model": {"name": "caffe_cifar_quick"},
-    "descent": {"rule": "caffe", "momentum": 0.9, "decay": 0.004, "multipliers": True},
-    "rate": 0.001,
-}
-MNIST: Mapping[str, Any] = {  # caffe/examples/mnist: base rate, momentum and decay of lenet_solver
-    "data": {"name": "mnist", "transform": "scale"},
-    "model": {"name": "caffe_lenet"},
-    "descent": {"rule": "caffe", "momentum": 0.9, "decay": 0.0005, "multipliers": True},
-    "rate": 0.01,
-}
-ALEXNET: Mapping[str, Any] = {  # caffe/models/bvlc_alexnet: base rate, momentum, decay and crop
-    "model": {"name": "caffe_alexnet"},
-    "side": 256,
-    "crop": 227,
-    "descent": {"rule": "caffe", "momentum": 0.9, "decay": 0.0005, "multipliers": True},
-    "rate": 0.01,
-}
+# caffe/examples/cifar10 and mnist: base rate, momentum and decay of cifar10_quick and lenet_solver
+CIFAR = caffe("caffe_cifar_quick", 0.004, 0.001, data={"name": "cifar10", "transform": "mean-image"})
+MNIST = caffe("caffe_lenet", 0.0005, 0.01, data={"name": "mnist", "transform": "scale"})
+# caffe/models/bvlc_alexnet: base rate, momentum, decay and crop
+ALEXNET = caffe("caffe_alexnet", 0.0005, 0.01, side=256, crop=227)
 EFFECTIVE_BATCH = {"caffe_alexnet": 256, "caffe_googlenet": 32}  # of bvlc_alexnet and bvlc_googlenet
 VALIDATION = 50_000
 DIGITS: Mapping[str, Any] = {**MNIST, "data": {"name": "digits", "transform": "unit"}}

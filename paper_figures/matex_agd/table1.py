@@ -34,7 +34,6 @@ PANEL = Artifact(
     "far rounding, the workers' own parts of the data and another seed set two runs apart, beside the printed gap",
     size=(10.4, 3.6),
 )
-ARTIFACTS = (PANEL,)
 
 
 def printed_table() -> dict[str, list[float]]:
@@ -59,8 +58,7 @@ def accuracies(frame: Frame, row: str, checkpoints: int = CHECKPOINTS) -> pd.Dat
 
 def arms(frame: Frame) -> pd.DataFrame:
     """Accuracy by arm of ``matex_agd/serial_gap`` and seed (rows), and by checkpoint (columns). Raises Missing."""
-    run = frame.needed(["gap"]).one("gap")["run"]
-    table = frame.stored[run].curve("gap").query("update > 0")
+    table = frame.run("gap").curve("gap").query("update > 0")
     if table.empty:
         raise Missing("no checkpoint of matex_agd/serial_gap")
     seen = table.pivot(index=["arm", "seed"], columns="update", values="accuracy")

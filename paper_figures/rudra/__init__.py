@@ -7,25 +7,16 @@ read in ``errors`` and ``times``; ``drawing`` holds what several figures draw.
 
 from __future__ import annotations
 
-from paper_figures.rudra import (
-    algorithms,
-    equations,
-    fig4,
-    fig5,
-    fig6,
-    fig7,
-    fig8,
-    fig9,
-    systems,
-    table1,
-    table2,
-    table3,
-    table4,
-)
 from paper_figures.rudra.experiments import EXPERIMENTS
-from suite.papers.artifact import Paper
+from suite.papers.artifact import Paper, artifacts_of
 
-MODULES = (systems, table1, table2, table3, table4, fig4, fig5, fig6, fig7, fig8, fig9, algorithms, equations)
+MODULES = (
+    "systems",
+    *map("table{}".format, range(1, 5)),
+    *map("fig{}".format, range(4, 10)),
+    "algorithms",
+    "equations",
+)
 PAPER = Paper(
     name="rudra",
     title="Model Accuracy and Runtime Tradeoff in Distributed Deep Learning",
@@ -33,7 +24,7 @@ PAPER = Paper(
         "Suyog Gupta, Wei Zhang, Josh Milthorpe: Model Accuracy and Runtime Tradeoff in Distributed Deep Learning. "
         "arXiv:1509.04210, 2015."
     ),
-    artifacts=tuple(artifact for module in MODULES for artifact in module.ARTIFACTS),
+    artifacts=artifacts_of(__name__, *MODULES),
     experiments=EXPERIMENTS,
     link="https://arxiv.org/abs/1509.04210",
 )

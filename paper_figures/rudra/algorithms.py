@@ -14,7 +14,6 @@ PANEL = Artifact(
     alt="Share of gradients staler than a number of updates: none under hardsync, within 2n under n-softsync, "
     "far beyond where one learner of async is slow.",
 )
-ARTIFACTS = (PANEL,)
 
 
 @PANEL.table

@@ -12,5 +12,4 @@ EQ7 = Artifact(
     lambda profile: {"identities": (IDENTITIES,), **training_groups(profile, [BASELINE, (0, 4, 30)])},
     beside=errors.own_seeds,
 )
-ARTIFACTS = (EQ7,)
 EQ7.quantities["same-error"] = errors.steps(BASELINE, (0, 4, 30))

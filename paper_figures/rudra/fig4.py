@@ -31,7 +31,6 @@ FIG4B = Artifact(
     alt="Left: staleness of 30-softsync near 29 with its distribution; right: share above 2n against jitter.",
     size=(9.0, 4.0),
 )
-ARTIFACTS = (FIG4A, FIG4B)
 
 
 @FIG4B.quantity("tail", ["30-softsync"])

@@ -28,7 +28,6 @@ PANEL = Artifact(
     alt="Test error against epochs of 30-softsync: at alpha0 it stays at 90%, at alpha0/30 it falls.",
     beside=beside,
 )
-ARTIFACTS = (PANEL,)
 
 PANEL.quantities["n30-error"] = errors.mean("alpha0/30")
 PANEL.quantities["n30-lower"] = errors.steps("alpha0/30", "alpha0")

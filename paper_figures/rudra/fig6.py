@@ -20,7 +20,6 @@ PANEL = Artifact(
     size=(9.5, 5.0),
     beside=errors.own_seeds,
 )
-ARTIFACTS = (PANEL,)
 
 PANEL.quantities["hardsync-error"] = errors.mean((0, 128, 30))
 PANEL.quantities["restore-by-small-mu"] = errors.steps((0, 4, 30), (0, 128, 30))

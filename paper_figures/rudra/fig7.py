@@ -45,7 +45,6 @@ FIG7A = Artifact(
 FIG7B = Artifact(
     "rudra/fig7b", "Error against time under 1-softsync", runs_b, alt=SHOWN, size=(9.5, 5.0), beside=errors.own_seeds
 )
-ARTIFACTS = (FIG7A, FIG7B)
 
 STALEST = (30, 128, 30)
 FIG7A.quantities["degradation-larger"] = errors.steps((0, 128, 30), STALEST)

@@ -31,7 +31,6 @@ FIG8B = Artifact(
     runs,
     alt="Predicted speed-ups of three protocols at mu = 4; 1-softsync is highest.",
 )
-ARTIFACTS = (FIG8A, FIG8B)
 
 
 def speedups(frame: Frame, mu: int) -> dict[str, list[float]]:

@@ -23,7 +23,6 @@ PANEL = Artifact(
     lambda profile: times.imagenet(),
     alt="Printed top-1 errors of four ImageNet configurations at printed and predicted times of 30 epochs.",
 )
-ARTIFACTS = (PANEL,)
 
 
 @PANEL.table

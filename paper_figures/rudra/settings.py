@@ -19,6 +19,7 @@ from math import ceil
 from typing import Any
 
 from reference_impls.rudra_protocol import gradients_per_update, hardsync_rate, softsync_rate
+from suite.models.settings import caffe
 from suite.spec import RunSpec
 
 NODES = {1: 1, 2: 1, 4: 2, 10: 4, 18: 4, 30: 8}  # footnote 4: learners to machines
@@ -124,11 +125,8 @@ def training(
     else:
         rate = softsync_rate(BASE_RATE, n)
     settings: dict[str, Any] = {
-        "data": {"name": "cifar10", "transform": "mean-image"},
-        "model": {"name": "caffe_cifar_full"},
+        **caffe("caffe_cifar_full", 0.004, rate, data={"name": "cifar10", "transform": "mean-image"}),
         "algorithm": {"name": "rudra", "workers": learners, "n": n, "history": 1 if n == 0 else 3 * n + 3},
-        "descent": {"rule": "caffe", "momentum": 0.9, "decay": 0.004, "multipliers": True},
-        "rate": rate,
         "drops": [[round(at * updates / EPOCHS), factor] for at, factor in DROPS] if drops else [],
         "batch": batch,
         "workers": learners,

@@ -32,7 +32,6 @@ FIG3 = Artifact(
     lambda profile: tree_groups(),
     alt="Gradients go up a tree of servers; weights go from the root to learner 0 and down a tree of learners.",
 )
-ARTIFACTS = (FIG1, FIG2, FIG3)
 
 MODEL_BYTES, PUSHES = 300_000_000, 16  # of the example in section 3.3
 IDLE = MODEL_BYTES / INTERCONNECT  # seconds of a push over an idle link at the printed bandwidth

@@ -29,7 +29,6 @@ TABLE1 = Artifact(
     lambda profile: {**times.imagenet(), **system_groups(profile)},
     alt="Printed, simulated and measured share of computation for the three systems.",
 )
-ARTIFACTS = (TABLE1,)
 
 
 def simulated(system: str, frame: Frame) -> float:

@@ -53,7 +53,6 @@ PANEL = Artifact(
     size=(9.0, 9.6),
     beside=beside,
 )
-ARTIFACTS = (PANEL,)
 
 
 @cache

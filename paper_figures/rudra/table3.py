@@ -31,7 +31,6 @@ PANEL = Artifact(
     size=(9.0, 3.2),
     beside=errors.own_seeds,
 )
-ARTIFACTS = (PANEL,)
 
 PANEL.quantities["baseline-error"] = errors.mean(plans.BASELINE)
 PANEL.quantities["cifar10-model-schedule-essential"] = errors.steps(plans.BASELINE, "without drops")

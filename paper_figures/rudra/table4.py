@@ -27,7 +27,6 @@ PANEL = Artifact(
     alt="Printed and predicted minutes per epoch of six ImageNet configurations; calibration rows are crosses.",
     size=(7.0, 3.2),
 )
-ARTIFACTS = (PANEL,)
 CITED = "the network of Krizhevsky et al. (2012), which the text cites"
 
 

@@ -26,7 +26,6 @@ from suite.claims.intervals import Interval, holm, mean_interval, quantile, tail
 from suite.lazy import Axes, Figure, pd
 from suite.papers.artifact import Artifact, Frame, Groups, Missing, Quantity
 from suite.report.style import INK, MARKERS, PALETTE, plain_numbers
-from suite.runs.store import Run
 from suite.spec import RunSpec
 
 BASE = "sgd"  # to which the others are compared
@@ -89,7 +88,7 @@ def scores(task: Task, method: Method, frame: Frame, budget: int) -> pd.DataFram
 
     Raises Missing where the method's study is not stored.
     """
-    run = study_of(frame, method.name)
+    run = frame.run(method.name)
     ends = run.curve("ends").set_index("seed")
     spent = ends["gradients"].clip(upper=budget)
     rounds = spent / method.learners
@@ -103,10 +102,6 @@ def scores(task: Task, method: Method, frame: Frame, budget: int) -> pd.DataFram
     for link in LINKS:
         table[link] = rounds.map(partial(TIMES[method.time], Costs(task, method.learners, link, chosen)))
     return pd.DataFrame(table)
-
-
-def study_of(frame: Frame, method: str) -> Run:
-    return frame.stored[frame.needed([method]).one(method)["run"]]
 
 
 def ratio(ours: pd.DataFrame, base: pd.DataFrame, score: str) -> Ratio:
@@ -135,7 +130,7 @@ def board(artifact: str, frame: Frame, budget: int | None = None) -> list[Row]:
 
 def row(task: Task, method: Method, frame: Frame, base: pd.DataFrame, budget: int) -> Row:
     """One method's row, before anything is decided."""
-    ours, drawn, run = scores(task, method, frame, budget), trials(task, method), study_of(frame, method.name)
+    ours, drawn, run = scores(task, method, frame, budget), trials(task, method), frame.run(method.name)
     rates = [trial.rate / (1 if method.adaptive else 1 - trial.momentum) for trial in drawn]
     choice = run.results["choice"]
     ratios = {score: ratio(ours, base, score) for score in SCORES}
@@ -259,10 +254,10 @@ def draw_ratio(axes: Axes, place: int, ratio: Ratio, colour: str, marker: str) -
             axes.plot(end, place, marker=arrow, color=colour, linestyle="none", markersize=4)
 
 
-def panel_of(name: str, title: str) -> Artifact:
+def panel_of(name: str, what: str) -> Artifact:
     return Artifact(
         name,
-        title,
+        f"Our own question: all methods on {what} at equal budget",
         partial(runs, name),
         partial(draw, name),
         alt="A line for each method: gradient evaluations, rounds and modelled seconds to the target, relative to "
@@ -273,10 +268,7 @@ def panel_of(name: str, title: str) -> Artifact:
     )
 
 
-PANEL = panel_of("together/mnist", "Our own question: all methods on LeNet and MNIST at equal budget")
-ARTIFACTS = (
-    PANEL,
-    panel_of("together/cifar10", "Our own question: all methods on CIFAR-10 quick at equal budget"),
-    panel_of("together/cifar100", "Our own question: all methods on ResNet-20 and CIFAR-100 at equal budget"),
-    panel_of("together/multi30k", "Our own question: all methods on a transformer and Multi30k at equal budget"),
-)
+PANEL = panel_of("together/mnist", "LeNet and MNIST")
+QUICK = panel_of("together/cifar10", "CIFAR-10 quick")
+RESNET = panel_of("together/cifar100", "ResNet-20 and CIFAR-100")
+TRANSFORMER = panel_of("together/multi30k", "a transformer and Multi30k")

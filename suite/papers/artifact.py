@@ -27,6 +27,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from importlib import import_module
 from itertools import takewhile
 from typing import Any
 
@@ -108,6 +109,11 @@ class Frame:
         """The row of a group's only run."""
         (row,) = self.results(group)
         return row
+
+    def run(self, group: str) -> Run:
+        """The only run of a group. Raises Missing where it is not stored."""
+        (found,) = self.needed([group]).runs_of(group)
+        return found
 
     def whole(self, group: str) -> bool:
         """Whether the group has runs, and all of them are stored."""
@@ -311,6 +317,12 @@ class Artifact:
         """Decorator: the function makes the table of what is drawn."""
         self.frame = function
         return function
+
+
+def artifacts_of(package: str, *modules: str) -> tuple[Artifact, ...]:
+    """The artifacts that modules of a package name, in the order of the modules and of their lines."""
+    named = (value for module in modules for value in vars(import_module(f"{package}.{module}")).values())
+    return tuple(dict.fromkeys(value for value in named if isinstance(value, Artifact)))
 
 
 SHORT_NAME = re.compile(r"[a-z][a-z0-9_]*")

@@ -8,7 +8,6 @@ matplotlib.
 
 from __future__ import annotations
 
-import re
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -68,44 +67,32 @@ def ratio(workload: Mapping[str, Any]) -> dict[str, Any] | None:
     return {"rival": rival, "ours": mine, "median": middle, "quartiles": [low, high]}
 
 
-SLOWER = re.compile(r"([\d.]+) s an update when warmed up; the fastest of its kind takes ([\d.]+) s$")
-
-
-def untimed(workload: Mapping[str, Any]) -> dict[str, str]:
-    """Rivals that took no part, with the reason: each could be faster than the one that is compared."""
-    return {
-        name: side["not_available"]
-        for name, side in workload["sides"].items()
-        if "not_available" in side and not name.startswith("ours")
-    }
+def untimed(workload: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Entries of rivals that took no part, with the reason: each could be faster than the one that is compared."""
+    sides = workload["sides"].items()
+    return {name: side for name, side in sides if "not_available" in side and not name.startswith("ours")}
 
 
 def reasons(document: Mapping[str, Any]) -> list[str]:
     """Why rivals of the tabled workloads took no part, each reason once; slower forms of a kind need none."""
-    every = [why for _, workload, _ in tabled(document) for why in untimed(workload).values()]
-    return [why for why in dict.fromkeys(every) if _slower(why) is None]
+    every = [side for _, workload, _ in tabled(document) for side in untimed(workload).values()]
+    return list(dict.fromkeys(side["not_available"] for side in every if "times_as_long" not in side))
 
 
 def absent(workload: Mapping[str, Any], known: Sequence[str]) -> str:
     """Who took no part in a workload: names with the number of their reason in ``known``; slower forms counted."""
     names: dict[int, list[str]] = {}
     slower = []
-    for name, why in untimed(workload).items():
-        if times := _slower(why):
-            slower.append(times)
+    for name, side in untimed(workload).items():
+        if "times_as_long" in side:
+            slower.append(side["times_as_long"])
         else:
-            names.setdefault(1 + known.index(why), []).append(name)
+            names.setdefault(1 + known.index(side["not_available"]), []).append(name)
     told = [f"{', '.join(those)} [{number}]" for number, those in names.items()]
     if slower:
         span = f"{min(slower):.1f}" if min(slower) == max(slower) else f"{min(slower):.1f} to {max(slower):.1f}"
         told.append(f"{len(slower)} more form{'s'[: len(slower) > 1]} ({span} times as long when warmed up)")
     return "; ".join(told)
-
-
-def _slower(why: str) -> float | None:
-    """How many times as long as the fastest of its kind, of a form that was left for that."""
-    found = SLOWER.match(why)
-    return float(found[1]) / float(found[2]) if found else None
 
 
 @dataclass(frozen=True)

@@ -53,13 +53,15 @@ def alternating(
     repeats: int,
     clock: Callable[[], float] = time.perf_counter,
     rest: float = 0.0,
+    report: Callable[[float], None] = lambda share: None,
 ) -> dict[Name, list[float]]:
     """Seconds of each side, measured in turns so that slow drifts of the machine hit all alike.
 
     One warm-up of each is left out. Every side must return only when its work is done (a GPU synchronised).
     Threads of a framework turn round for some milliseconds after their work and take the core from whoever comes
     next: with ``rest`` a side that is done within ``SHORT`` such spells first waits one and makes a call untimed.
-    Raises ValueError for fewer than one repeat, and OutOfTime within ``until``.
+    ``report`` is told the share that is done. Raises ValueError for fewer than one repeat, and OutOfTime within
+    ``until``.
     """
     if repeats < 1:
         raise ValueError(f"repeats={repeats} must be at least 1")
@@ -76,6 +78,7 @@ def alternating(
             if repeat >= 0:
                 found[name].append(taken[name])
             leave_if_late()
+        report((repeat + 2) / (repeats + 1))
     return found
 
 

@@ -8,7 +8,7 @@ no number).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from suite.lazy import pd
@@ -57,3 +57,9 @@ def _parts(run: Run) -> Iterator[pd.DataFrame]:
 def _plain(value: Any) -> Any:
     """A number or a text; anything else as JSON."""
     return value if isinstance(value, bool | int | float | str) else json.dumps(value)
+
+
+def by_repeat(seconds: Mapping[Any, list[float]], name: str) -> pd.DataFrame:
+    """Seconds of sides that were timed in turns: a row for each repeat and side, whose column bears this name."""
+    wide = pd.DataFrame(seconds).rename_axis("repeat")
+    return wide.melt(var_name=name, value_name="seconds", ignore_index=False).reset_index()

@@ -29,6 +29,7 @@ from suite.model_averaging.engine import Engine, Learners
 from suite.model_averaging.task_schedule import Durations, Task, assignment, idle_seconds, schedule
 from suite.model_averaging.tuner import tune
 from suite.runner.autotune import alternating
+from suite.runs.long_table import by_repeat
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
 from suite.training.gradients.backend import Batch, Rows
@@ -84,12 +85,8 @@ def by_rule(ready: Callable[..., Learners], settings: Mapping[str, Any]) -> dict
 
 def timed(sides: Mapping[str, Callable[[], object]], settings: Mapping[str, Any]) -> pd.DataFrame:
     """Seconds of an iteration, a row for each side and repeat."""
-    rows = [
-        {"side": side, "repeat": repeat, "seconds": seconds / settings["turns"]}
-        for side, row in alternating(sides, settings["repeats"]).items()
-        for repeat, seconds in enumerate(row)
-    ]
-    return pd.DataFrame(rows)
+    table = by_repeat(alternating(sides, settings["repeats"]), "side")
+    return table.assign(seconds=table["seconds"] / settings["turns"])
 
 
 class Sleeping(Functional):

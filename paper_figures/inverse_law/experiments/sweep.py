@@ -28,16 +28,14 @@ import torch
 from torch import Tensor
 
 from paper_figures.inverse_law.experiments.search import SearchRun, SteppedSgd
-from reference_impls.numbers import on_device
 from suite.data import images, order, transforms
-from suite.data.order import WithReplacement
 from suite.experiment import Context
-from suite.lazy import pd
 from suite.runner.packing import run_together
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
 from suite.training.build import DTYPES, make_network, make_optimizer
 from suite.training.flat import FlatModule
+from suite.training.gradient_noise import gradient_variances
 from suite.training.gradients.paths import backend_of
 from suite.training.loss_reading import LossReading
 from suite.training.numerics import Numerics, apply
@@ -132,25 +130,15 @@ sweep_together = partial(run_together, build=build)  # searches whose executions
 
 
 def gradient_noise(spec: RunSpec, context: Context) -> Outcome:
-    """Variance, summed over parameters, of the mini-batch gradient at a point reached after ``warm`` updates.
+    """Variance of the mini-batch gradient by batch size, at a point reached after ``warm`` updates.
 
-    Settings as of the sweep, with ``batches`` and ``draws``. Batches are drawn with replacement; each variance
-    has ``draws`` gradients behind it, on batches of its own.
+    Settings as of the sweep, with ``batches`` and ``draws``.
     """
     apply(context.execution)
-    settings = spec.settings
-    trainer = Trainer(spec, context)
-    state = trainer.advance(trainer.start(), 0, settings["warm"])
-    point = trainer.algorithm.model(state)[None]
-    rows = []
-    for batch in settings["batches"]:
-        order = WithReplacement(len(trainer.problem.targets), batch, seed(spec.seed, "noise", batch))
-        mean, total = torch.zeros(trainer.problem.d, dtype=torch.float64), 0.0
-        for number in range(settings["draws"]):
-            examples = order.indices(on_device([number], point.device))[0]
-            gradient = trainer.backend(point, trainer.buffers, [trainer.problem.fetch(examples)])[1][0]
-            step = gradient.double().cpu() - mean  # Welford's sums
-            mean += step / (number + 1)
-            total += float(step.square().sum()) * number / (number + 1)
-        rows.append((batch, total / (settings["draws"] - 1)))
-    return Outcome("finished", {}, {"variance": pd.DataFrame(rows, columns=["batch", "variance"])})
+    settings, trainer = spec.settings, Trainer(spec, context)
+    point = trainer.algorithm.model(trainer.advance(trainer.start(), 0, settings["warm"]))
+    stream = partial(seed, spec.seed, "noise")
+    table = gradient_variances(
+        trainer.backend, point, trainer.buffers, settings["batches"], settings["draws"], stream
+    )
+    return Outcome("finished", {}, {"variance": table})

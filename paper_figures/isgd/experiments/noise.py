@@ -2,46 +2,33 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pandas as pd
 import torch
 
 from reference_impls.numbers import on_device
-from suite.data.order import WithReplacement
 from suite.experiment import Context
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
 from suite.training.build import assemble
+from suite.training.gradient_noise import gradient_variances
 from suite.training.gradients.looped import AutogradGradients
 from suite.training.numerics import apply
 
 
 def variance(spec: RunSpec, context: Context) -> Outcome:
-    """Variance (summed over parameters) of the gradient of batches drawn with replacement, after some training.
-
-    Per-example independence makes the variance exactly proportional to 1/b; what is estimated is the exponent.
-    Returns the table ``variance`` (batch, variance).
-    """
+    """The table ``variance`` of :func:`suite.training.gradient_noise.gradient_variances`, after some training."""
     apply(context.execution)
     settings = {**spec.settings, "algorithm": {"name": "sgd"}}
     made = assemble(settings, spec.seed, context.execution, context.data)
     gradients, x, b0 = AutogradGradients(made.problem), made.x0, made.problem.b0()[None]
-    examples = len(made.problem.targets)
     for number in range(settings["warm"]):
         batch = made.problem.fetch(made.order.indices(on_device([number], x.device))[0])
         x = x - settings["rate"] * gradients(x[None], b0, [batch])[1][0]
-    rows = []
-    for batch in settings["batches"]:
-        drawn = WithReplacement(examples, batch, seed(spec.seed, "variance", batch))
-        mean, total = torch.zeros_like(x, dtype=torch.float64), 0.0
-        for number in range(settings["draws"]):
-            indices = drawn.indices(on_device([number], x.device))[0]
-            gradient = gradients(x[None], b0, [made.problem.fetch(indices)])[1][0].double()
-            step = gradient - mean
-            mean += step / (number + 1)
-            total += float(step @ (gradient - mean))
-        rows.append({"batch": batch, "variance": total / (settings["draws"] - 1)})
-        context.report(len(rows) / len(settings["batches"]))
-    return Outcome("finished", {"parameters": made.problem.d}, {"variance": pd.DataFrame(rows)})
+    stream = partial(seed, spec.seed, "variance")
+    table = gradient_variances(gradients, x, b0, settings["batches"], settings["draws"], stream, context.report)
+    return Outcome("finished", {"parameters": made.problem.d}, {"variance": table})
 
 
 def bound(spec: RunSpec, context: Context) -> Outcome:

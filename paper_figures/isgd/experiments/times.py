@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import pandas as pd
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.nn import functional as F
 
 from paper_figures.isgd.fig4 import tree
 from suite.communication import link
@@ -28,34 +28,15 @@ from suite.communication.group import Group
 from suite.communication.launch import spawn
 from suite.data.order import FixedCycle, SplitBatch
 from suite.experiment import Context, in_lab
-from suite.models import classifier, initialise
 from suite.models.table import counts
+from suite.runner.autotune import alternating
+from suite.runs.long_table import by_repeat
 from suite.runs.store import Outcome
-from suite.spec import RunSpec, seed, thaw
-from suite.training.flat import FlatModule
+from suite.spec import RunSpec, thaw
 from suite.training.numerics import apply
+from suite.training.random_pictures import RandomPictures
 
 RATE = 1e-6  # weights move, and stay finite on noise
-
-
-class Problem:
-    """A network on random images, whose gradient is computed over and over."""
-
-    def __init__(
-        self, name: str, run_seed: int, rank: tuple[int, ...], images: int, device: str, channels_last: bool
-    ):
-        self.module = classifier(name)
-        initialise(self.module, seed(run_seed, "weights"))
-        self.flat = FlatModule(self.module.to(device), channels_last=channels_last)
-        draw = torch.Generator().manual_seed(seed(run_seed, "images", *rank))
-        made: Tensor = torch.randn(images, *self.module.input_shape, generator=draw).to(device)
-        self.images = made.contiguous(memory_format=torch.channels_last)
-        self.labels = torch.randint(self.module.classes, (images,), generator=draw).to(device)
-
-    def differentiate(self, batch: int) -> None:
-        """Write the gradient of the first images into ``flat.grad``."""
-        self.flat.grad.zero_()
-        F.cross_entropy(self.module(self.images[:batch]), self.labels[:batch]).backward()
 
 
 def latency(spec: RunSpec, context: Context) -> Outcome:
@@ -64,21 +45,11 @@ def latency(spec: RunSpec, context: Context) -> Outcome:
     Returns the table ``latency`` (batch, repeat, seconds). One warm-up per batch size is left out.
     """
     apply(context.execution)
-    s, device = spec.settings, context.device
-    problem = Problem(s["model"], spec.seed, (), max(s["batches"]), device, context.execution["channels_last"])
-    rows = []
-    for repeat in range(-1, s["repeats"]):
-        for batch in s["batches"]:
-            if device == "cuda":
-                torch.cuda.synchronize()
-            start = time.perf_counter()
-            problem.differentiate(batch)
-            if device == "cuda":
-                torch.cuda.synchronize()
-            if repeat >= 0:
-                rows.append({"batch": batch, "repeat": repeat, "seconds": time.perf_counter() - start})
-        context.report((repeat + 2) / (s["repeats"] + 1))
-    return Outcome("finished", {"parameters": problem.flat.d}, {"latency": pd.DataFrame(rows)})
+    s, last = spec.settings, context.execution["channels_last"]
+    problem = RandomPictures(s["model"], spec.seed, max(s["batches"]), context.device, channels_last=last)
+    sides = {batch: partial(problem.differentiate, batch) for batch in s["batches"]}
+    seconds = alternating(sides, s["repeats"], report=context.report)
+    return Outcome("finished", {"parameters": problem.flat.d}, {"latency": by_repeat(seconds, "batch")})
 
 
 def updates(
@@ -86,7 +57,7 @@ def updates(
 ) -> list[dict[str, float]]:
     """One process's part: rows of batch (of all processes), repeat, seconds, and seconds of the sum within them."""
     apply(execution)
-    problem = Problem(name, run_seed, (group.rank,), max(batches) // group.size, "cpu", True)
+    problem = RandomPictures(name, run_seed, max(batches) // group.size, "cpu", group.rank)
     together, ready = Processes(group), torch.zeros(1, 1)
     rows = []
     for repeat in range(-1, repeats):

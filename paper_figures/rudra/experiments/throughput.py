@@ -9,11 +9,10 @@ from typing import Any
 import torch
 
 from suite.experiment import Context
-from suite.models import build, initialise
 from suite.runs.store import Outcome
 from suite.spec import RunSpec, seed
-from suite.training.flat import FlatModule
 from suite.training.numerics import apply
+from suite.training.random_pictures import RandomPictures
 
 
 def run(spec: RunSpec, context: Context) -> Outcome:
@@ -24,18 +23,13 @@ def run(spec: RunSpec, context: Context) -> Outcome:
     apply(context.execution)
     s = spec.settings
     generator = torch.Generator().manual_seed(seed(spec.seed, "throughput"))
-    module = build("caffe_cifar_full")
-    initialise(module, seed(spec.seed, "weights"))
-    flat = FlatModule(module, channels_last=True)
-    images = torch.randn(s["examples"], 3, 32, 32, generator=generator).contiguous(memory_format=torch.channels_last)
-    labels = torch.randint(10, (s["examples"],), generator=generator)
+    problem = RandomPictures("caffe_cifar_full", spec.seed, s["examples"], "cpu")
     weights = torch.randn(s["width"], s["width"], generator=generator)
     columns = torch.randn(s["width"], max(s["batches"]), generator=generator)
 
     def train(batch: int) -> None:
-        for part, targets in zip(images.split(batch), labels.split(batch), strict=True):
-            flat.grad.zero_()
-            torch.nn.functional.cross_entropy(flat.module(part), targets).backward()
+        for first in range(0, s["examples"], batch):
+            problem.differentiate(batch, first)
 
     def multiply(batch: int) -> None:
         part = columns[:, :batch].contiguous()

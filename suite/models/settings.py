@@ -1,0 +1,16 @@
+"""Settings of a training that several papers share, as plain values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def caffe(network: str, decay: float, rate: float, *, multipliers: bool = True, **more: Any) -> dict[str, Any]:
+    """Settings of a training by Caffe's solver at momentum 0.9, with ``more`` of them beside.
+
+    Caffe's own examples have ``multipliers`` of rate and decay for each parameter.
+    """
+    descent: dict[str, Any] = {"rule": "caffe", "momentum": 0.9, "decay": decay}
+    if multipliers:
+        descent["multipliers"] = True
+    return {"model": {"name": network}, "descent": descent, "rate": rate, **more}
