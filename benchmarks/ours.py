@@ -48,10 +48,9 @@ from suite.runner.packing import Lockstep
 from suite.spec import RunSpec
 from suite.training.build import Setup, make_algorithm, make_optimizer, random_classification
 from suite.training.gradients.looped import AutogradGradients
-from suite.training.loop import TrainingRun
+from suite.training.loop import TrainingRun, rounds
 from suite.training.numerics import apply, choose
 from suite.training.optimizers import TorchSGD
-from suite.training.schedules import rounds
 from suite.training.translation import Corpus, TeacherForced, Translation, word_loss
 
 FLOAT = 4  # bytes

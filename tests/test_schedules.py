@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from suite.spec import RunSpec
-from suite.training.loop import TrainingRun
-from suite.training.schedules import rounds, shape_at
+from suite.training.loop import TrainingRun, rounds
+from suite.training.schedules import shape_at
 
 
 def test_at_a_turn_every_worker_brings_a_gradient_of_the_newest_weights():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from suite.optim.files import newest_checkpoint, pack, unpack, write_checkpoint
+from suite.optim.files import newest_checkpoint, write_checkpoint
 from suite.optim.solver import Wrapped
 from suite.optim.steps import Steps
 from suite.training.checkpoint import flatten, rebuild
@@ -56,14 +57,13 @@ class Algorithm(Steps):
             The two, with tensors that training goes on without changing.
         """
         self._notice()
-        tensors: dict[str, Tensor] = {}
-        plain: dict[str, Any] = {}
-        flatten(self.core_state, "core", tensors, plain)
-        flatten(tuple(self._losses), "losses", tensors, plain)
-        tensors["gradients"] = self._waiting().clone()
-        for learner, held in enumerate(self.buffers.sets()):
-            tensors |= {f"buffer/{learner}/{name}": b.detach().clone() for name, b in held.items()}
-        plain |= {"t": self.t, "facts": self._facts(), "rank": self.group.rank}
+        tensors = {"gradients": self._waiting()}
+        plain: dict[str, Any] = {"t": self.t, "facts": self._facts(), "rank": self.group.rank}
+        # As text, since a file of the state marks its tensors in the same way.
+        plain["core"] = json.dumps(flatten(self.core_state, "core", tensors))
+        plain["losses"] = json.dumps(flatten(self._losses, "losses", tensors))
+        flatten(self.buffers.sets(), "buffer", tensors)
+        tensors = {name: tensor.clone() for name, tensor in tensors.items()}
         shown = dict(self.state)  # hooks may have left something there
         self.state.update({"tensors": tensors, "plain": plain, **self._further_state()})  # type: ignore[dict-item]
         try:
@@ -104,8 +104,8 @@ class Algorithm(Steps):
         self.solver.lay_out(self.vector)  # lets go of the rows before
         tensors, plain = held["tensors"], held["plain"]
         here = {name: value.to(self._gradients.device, copy=True) for name, value in tensors.items()}
-        self.core_state = self.core.own(rebuild(self.core_state, "core", here, plain))
-        self._losses = list(rebuild((), "losses", here, plain))
+        self.core_state = self.core.own(rebuild(json.loads(plain["core"]), here, self.core_state))
+        self._losses = rebuild(json.loads(plain["losses"]), here)
         self.t = plain["t"]
         self._restore(held)
         self._restore_gradients(here["gradients"])
@@ -117,6 +117,8 @@ class Algorithm(Steps):
         """Raise ValueError for a state that this optimiser cannot go on from."""
         if "plain" not in held:
             raise ValueError(f"this is not the state of {type(self).__name__}: nothing is called 'plain' in it")
+        if not isinstance(held["plain"]["core"], str):
+            raise ValueError("the state was written by an earlier version, in a form that is not read any more")
         now = {**self._facts(), "rank": self.group.rank}
         then = {**held["plain"]["facts"], "rank": held["plain"]["rank"]}
         for name in sorted({*now, *then}):
@@ -126,7 +128,7 @@ class Algorithm(Steps):
                     "optimiser with the same settings, and give every process its own part"
                 )
         stepped = self.core.algorithm.replicated and not len(held["tensors"]["gradients"])
-        if held["plain"]["losses"]["tuple"] and stepped and not self.core.by_learner:
+        if held["plain"]["losses"] != "[]" and stepped and not self.core.by_learner:
             raise ValueError(
                 "the state was saved between two learners of an update, when one had stepped; make the optimiser "
                 "with fused as it was then, or save after the last learner's step"
@@ -227,7 +229,7 @@ class Algorithm(Steps):
         begun, had = self._pass or ({}, 0)
         tensors |= {f"epoch/{kind}": value for kind, value in begun.items()}
         tensors |= {f"untrained/{name}": parameter.detach() for name, parameter in self._untrained().items()}
-        values = {"state": pack(self.state_dict(), "state", tensors), "plain": plain, "had": had}
+        values = {"state": flatten(self.state_dict(), "state", tensors), "plain": plain, "had": had}
         write_checkpoint(Path(folder), self.group, self.t, values, tensors)
 
     def resume(self, folder: str | Path) -> dict[str, Any]:
@@ -256,7 +258,7 @@ class Algorithm(Steps):
                     f"the state was written with a parameter {name} of shape {tuple(shape)}, not "
                     f"{tuple(parameter.shape)}; make the same module"
                 )
-        self.load_state_dict(unpack(values["state"], tensors))
+        self.load_state_dict(rebuild(values["state"], tensors))
         with torch.no_grad():
             for name, parameter in untrained.items():
                 parameter.copy_(tensors[f"untrained/{name}"])

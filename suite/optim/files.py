@@ -28,31 +28,7 @@ from suite.training import checkpoint
 if TYPE_CHECKING:
     from suite.communication.group import Group
 
-TENSOR = "a tensor"  # stands in the JSON for one, with its name
 Found = tuple[dict[str, Any], dict[str, Tensor]]
-
-
-def pack(tree: Any, name: str, tensors: dict[str, Tensor]) -> Any:
-    """``tree`` of dictionaries, lists and plain values with its tensors moved to ``tensors`` by their path."""
-    if isinstance(tree, Tensor):
-        tensors[name] = tree.detach().contiguous()
-        return {TENSOR: name}
-    if isinstance(tree, dict):
-        return {str(key): pack(value, f"{name}/{key}", tensors) for key, value in tree.items()}
-    if isinstance(tree, list | tuple):
-        return [pack(value, f"{name}/{place}", tensors) for place, value in enumerate(tree)]
-    if tree is None or isinstance(tree, bool | int | float | str):
-        return tree
-    raise TypeError(f"{name}: a state holds tensors and plain values, not a {type(tree).__name__}")
-
-
-def unpack(tree: Any, tensors: dict[str, Tensor]) -> Any:
-    """Inverse of ``pack``; tuples come back as lists."""
-    if isinstance(tree, dict):
-        if set(tree) == {TENSOR}:
-            return tensors[tree[TENSOR]]
-        return {key: unpack(value, tensors) for key, value in tree.items()}
-    return [unpack(value, tensors) for value in tree] if isinstance(tree, list) else tree
 
 
 def save_file(state_dict: dict[str, Any], path: str | Path) -> None:
@@ -75,7 +51,7 @@ def save_file(state_dict: dict[str, Any], path: str | Path) -> None:
         ...     opt.load_state_dict(load_file(f"{folder}/state"))
     """
     tensors: dict[str, Tensor] = {}
-    tree = pack(state_dict, "state", tensors)
+    tree = checkpoint.flatten(state_dict, "state", tensors)
     write_file({name: value.clone() for name, value in tensors.items()}, path, {"tree": json.dumps(tree)})
 
 
@@ -93,7 +69,7 @@ def load_file(path: str | Path) -> dict[str, Any]:
     """
     with safe_open(path, framework="pt") as document:
         tensors = {name: document.get_tensor(name) for name in document.keys()}  # noqa: SIM118 (not a dictionary)
-        return unpack(json.loads(document.metadata()["tree"]), tensors)
+        return checkpoint.rebuild(json.loads(document.metadata()["tree"]), tensors)
 
 
 def write_checkpoint(folder: Path, group: Group, t: int, values: dict[str, Any], tensors: dict[str, Tensor]) -> None:

@@ -16,49 +16,44 @@ from suite.files import write_whole
 from suite.training.checkpoint_file import NAME, DamagedCheckpoint, read
 
 
-def flatten(value: Any, name: str, tensors: dict[str, Tensor], plain: dict[str, Any]) -> None:
-    """Spread a state (NamedTuples, tuples, tensors, slices, integers, Pending) over two dictionaries."""
-    if isinstance(value, Tensor):
-        tensors[name] = value.detach().clone().contiguous()
-    elif isinstance(value, slice):
-        plain[name] = {"slice": [value.start, value.stop]}
-    elif isinstance(value, tuple):
-        fields = getattr(value, "_fields", range(len(value)))
-        plain[name] = {"tuple": [str(f) for f in fields]}
-        for part, item in zip(fields, value, strict=True):
-            flatten(item, f"{name}/{part}", tensors, plain)
-    elif value is None or isinstance(value, bool | int | float | str):
-        plain[name] = {"value": value}
-    elif hasattr(value, "wait"):
-        plain[name] = {"settled": True}
-        tensors[name] = value.wait().detach().clone().contiguous()
-    else:
-        raise TypeError(f"{name}: a state may not hold a {type(value).__name__}")
+def flatten(tree: Any, name: str, tensors: dict[str, Tensor]) -> Any:
+    """``tree`` as JSON holds it, its tensors moved to ``tensors`` by their path; sums under way are waited for."""
+    if isinstance(tree, Tensor):
+        tensors[name] = tree.detach().contiguous()
+        return {"a tensor": name}
+    if hasattr(tree, "wait"):
+        return {"a sum": flatten(tree.wait(), name, tensors)}
+    if isinstance(tree, slice):
+        return {"a slice": [tree.start, tree.stop]}
+    if isinstance(tree, dict):
+        return {str(key): flatten(value, f"{name}/{key}", tensors) for key, value in tree.items()}
+    if isinstance(tree, list | tuple):
+        places = getattr(tree, "_fields", range(len(tree)))
+        parts = [flatten(part, f"{name}/{at}", tensors) for at, part in zip(places, tree, strict=True)]
+        return {"a tuple": parts} if isinstance(tree, tuple) else parts
+    if tree is None or isinstance(tree, bool | int | float | str):
+        return tree
+    raise TypeError(f"{name}: a state holds tensors and plain values, not a {type(tree).__name__}")
 
 
-def rebuild(like: Any, name: str, tensors: dict[str, Tensor], plain: dict[str, Any]) -> Any:
-    """Inverse of ``flatten``; ``like`` supplies the NamedTuple types (a freshly initialised state)."""
-    if name not in plain:
-        return tensors[name]
-    entry = plain[name]
-    if "value" in entry:
-        return entry["value"]
-    if "slice" in entry:
-        return slice(*entry["slice"])
-    if "settled" in entry:
-        return CompletedSum(tensors[name])
-    parts = entry["tuple"]
-    known = getattr(like, "_fields", None)
-    items = [
-        rebuild(
-            getattr(like, part) if known else (like[i] if isinstance(like, tuple) and i < len(like) else None),
-            f"{name}/{part}",
-            tensors,
-            plain,
-        )
-        for i, part in enumerate(parts)
-    ]
-    return type(like)(*items) if known else tuple(items)
+def rebuild(tree: Any, tensors: dict[str, Tensor], like: Any = None) -> Any:
+    """Inverse of ``flatten``; ``like`` (a freshly initialised state) supplies the types of named tuples."""
+    match tree:
+        case {"a tensor": name}:
+            return tensors[name]
+        case {"a sum": total}:
+            return CompletedSum(rebuild(total, tensors))
+        case {"a slice": [start, stop]}:
+            return slice(start, stop)
+        case {"a tuple": parts}:
+            if hasattr(like, "_fields"):
+                return type(like)(*(rebuild(part, tensors, own) for part, own in zip(parts, like, strict=True)))
+            return tuple(rebuild(part, tensors) for part in parts)
+        case dict():
+            return {key: rebuild(value, tensors) for key, value in tree.items()}
+        case list():
+            return [rebuild(part, tensors) for part in tree]
+    return tree
 
 
 def save(folder: Path, state: Any, values: dict[str, Any], tensors: dict[str, Tensor]) -> None:
@@ -67,10 +62,11 @@ def save(folder: Path, state: Any, values: dict[str, Any], tensors: dict[str, Te
     The file is the SHA-256 of what follows, then a safetensors document. Raises OSError when it cannot be
     written; the checkpoint before it then still stands.
     """
-    flat: dict[str, Tensor] = {f"extra/{k}": v.detach().clone().contiguous() for k, v in tensors.items()}
-    plain: dict[str, Any] = {}
-    flatten(state, "state", flat, plain)
-    document = serialise(flat, metadata={"plain": json.dumps(plain), "values": json.dumps(values)})
+    flat: dict[str, Tensor] = {}
+    plain = flatten(state, "state", flat)
+    flatten(tensors, "extra", flat)
+    apart = {name: tensor.clone() for name, tensor in flat.items()}  # safetensors takes no shared memory
+    document = serialise(apart, metadata={"plain": json.dumps(plain), "values": json.dumps(values)})
     write_whole(folder / NAME, hashlib.sha256(document).digest(), document)
 
 
@@ -87,4 +83,4 @@ def load(folder: Path, like: Any, device: str) -> tuple[Any, dict[str, Any], dic
         return None
     flat = {name: tensor.to(device) for name, tensor in deserialise(found.document).items()}
     extra = {k.removeprefix("extra/"): v for k, v in flat.items() if k.startswith("extra/")}
-    return rebuild(like, "state", flat, found.plain), found.values, extra
+    return rebuild(found.plain, flat, like), found.values, extra

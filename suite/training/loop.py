@@ -35,6 +35,7 @@ checkpoint holds state, buffers, position and curves, and a resumed run ends in 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -43,7 +44,7 @@ from typing import Any
 
 import torch
 
-from reference_impls.contract import Points, Sent, Turn
+from reference_impls.contract import GradientRef, Points, Sent, Turn
 from suite.clock import ChargedClock, WallClock
 from suite.communication.collectives import CountingCollective
 from suite.experiment import Context, OutOfTime
@@ -56,13 +57,19 @@ from suite.training.gradients.backend import Backend, compute_gradients
 from suite.training.gradients.paths import backend_of, seed_masks
 from suite.training.numerics import apply
 from suite.training.optimizers import in_place
-from suite.training.schedules import buckets, rounds, shape_at
+from suite.training.schedules import buckets, shape_at
 
 
 def train(spec: RunSpec, context: Context) -> Outcome:
     """Run or resume a training specification. Divergence is an outcome, lateness raises OutOfTime."""
     apply(context.execution)
     return TrainingRun(spec, context).run()
+
+
+def rounds(workers: int, *, start: int = 0) -> Iterator[Turn]:
+    """Lockstep: at turn t every worker brings one gradient of the newest weights, of its own batch t."""
+    for t in itertools.count(start):
+        yield Turn(t, tuple(GradientRef(j, t, t) for j in range(workers)))
 
 
 Test = Callable[[torch.Tensor, torch.Tensor], Mapping[str, float]]  # (parameters [d], buffers [q]) -> part of a row

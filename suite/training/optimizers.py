@@ -9,22 +9,21 @@ for a few hundred thousand of them costs as much as the gradient of one example.
 hand over what the algorithm no longer reads after the step. The kernel rounds a product and a sum once
 where the solver rounds twice, so the two agree to a few units in the last place a step and not to the bit.
 
-One worker of plain SGD has nothing to sum over workers. :class:`OneWorker` steps along a gradient that the backend
-has not written to a row yet: along autograd's own tensors, or layer by layer in machine code.
+One worker of plain SGD has nothing to sum over workers. There a backend steps along a gradient that it has not
+written to a row yet: along autograd's own tensors, or layer by layer in machine code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
 
-from reference_impls.contract import Algorithm, Points, Turn
+from reference_impls.contract import Algorithm
 from reference_impls.inverse_law import SGD
-from suite.training.flat import FlatModule
 
 ALL = slice(None)
 Stepped: TypeAlias = tuple[Tensor, Tensor]
@@ -296,6 +295,13 @@ class InPlace:
         rates = (1.0, 1.0 - rate) if inside else (rate, 0.0)
         fused_sgd(x, grads, memory, rule.momentum, rule.decay * decay_scale, *rates)
 
+    def multipliers(self, segments: Sequence[slice]) -> list[tuple[float, float]]:
+        """The multipliers of rate and decay of each parameter tensor."""
+        one, starts = torch.ones(segments[-1].stop), [part.start for part in segments]
+        scales = (self.optimizer.lr_scale, self.optimizer.decay_scale)
+        rates, decays = (one if scale is None else scale for scale in scales)
+        return list(zip(rates[starts].tolist(), decays[starts].tolist(), strict=True))
+
     def _cut(self, part: slice, length: int) -> VectorSplit | None:
         """How [length] parameters fall into pieces of equal multipliers; None where they are too many."""
         key = part.start or 0, length
@@ -333,41 +339,7 @@ def in_place(algorithm: Algorithm[Any], device: torch.device) -> Algorithm[Any]:
     return replace(algorithm, optimizer=InPlace(optimizer, overwrites=not algorithm.keeps_parameters))
 
 
-class OneWorker:
-    """An update of one worker of plain SGD in place. Its state is ``x`` [d] and the solver's ``memory`` [d]."""
-
-    def __init__(self, backend: Any, solver: InPlace):
-        self.backend, self.solver = backend, solver
-        self.flat: FlatModule = backend.flat
-
-    def __call__(
-        self, turn: Turn, points: Points, state: Any, buffers: Tensor, examples: Tensor, lr: Tensor
-    ) -> tuple[Any, Tensor, dict[str, Tensor]]:
-        """The state itself, overwritten; the loss is the one before the update."""
-        batch = self.backend.problem.fetch(examples[0])
-        loss, after = self.advance(state.x, state.memory, buffers, batch, lr.item())
-        return state, after, {"loss": loss}
-
-    def advance(
-        self, x: Tensor, memory: Tensor, buffers: Tensor, batch: tuple[Tensor, ...], lr: float
-    ) -> tuple[Tensor, Tensor]:
-        """Loss (0-d) and buffers [1, q]; x [d] and memory [d] hold the new values afterwards."""
-        raise NotImplementedError
-
-    def multipliers(self) -> list[tuple[float, float]]:
-        """The multipliers of rate and decay of each parameter tensor."""
-        rule = self.solver.optimizer
-        starts = [part.start for part in self.flat.segments]
-        one = torch.ones(self.flat.d)
-        rates, decays = (one if scale is None else scale for scale in (rule.lr_scale, rule.decay_scale))
-        return list(zip(rates[starts].tolist(), decays[starts].tolist(), strict=True))
-
-
-def one_worker(
-    kind: Callable[[Any, InPlace], OneWorker], backend: Any, algorithm: Algorithm[Any]
-) -> OneWorker | None:
-    """The update of a backend in place; None but for plain SGD of one worker in float32 with a solver in place."""
-    solver = algorithm.optimizer
-    if type(algorithm) is not SGD or algorithm.collective.workers > 1 or not isinstance(solver, InPlace):
-        return None
-    return kind(backend, solver) if backend.flat.x.dtype == torch.float32 else None
+def alone_in_place(algorithm: Algorithm[Any], dtype: torch.dtype) -> bool:
+    """Whether an algorithm is plain SGD of one worker in float32 with a solver in place: nothing is to be summed."""
+    plain = type(algorithm) is SGD and algorithm.collective.workers == 1
+    return plain and isinstance(algorithm.optimizer, InPlace) and dtype == torch.float32

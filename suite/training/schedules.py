@@ -1,25 +1,13 @@
-"""Iterators of turns, and shapes of the learning rate as functions of the turn.
-
-The buckets in which gradients leave while backward still runs.
-"""
+"""Shapes of the learning rate as functions of the turn, and buckets in which gradients leave during backward."""
 
 from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from reference_impls.contract import GradientRef, Turn
 from suite.tables import Table
-
-
-def rounds(workers: int, *, start: int = 0) -> Iterator[Turn]:
-    """Lockstep: at turn t every worker brings one gradient of the newest weights, of its own batch t."""
-    t = start
-    while True:
-        yield Turn(t, tuple(GradientRef(j, t, t) for j in range(workers)))
-        t += 1
 
 
 def warmup_cosine(turn: int, updates: int, warmup: int = 0, cosine: float | None = None) -> float:

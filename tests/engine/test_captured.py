@@ -27,12 +27,11 @@ from suite.training.gradients.cuda_graph import (
 )
 from suite.training.gradients.looped import AutogradGradients
 from suite.training.gradients.paths import backend
-from suite.training.loop import TrainingRun, weights_digest
+from suite.training.loop import TrainingRun, rounds, weights_digest
 from suite.training.numerics import apply, choose
 from suite.training.optimizers import CaffeSGD
 from suite.training.problem import Classification
 from suite.training.recording import CudaGraphs
-from suite.training.schedules import rounds
 
 EXECUTION = choose(RunSpec("train"), "cpu", 1)
 MOVED = (1.0, 1.5, 0.5)

@@ -45,10 +45,9 @@ def test_a_state_comes_back_with_its_types_and_more_sums_under_way_than_it_began
     assert (values, tensors["buffers"].tolist()) == ({"t": 3}, [0.0, 4.0, 8.0, 12.0])
 
 
-@pytest.mark.parametrize("odd", [[1.0], {"a": 1}, object()], ids=lambda odd: type(odd).__name__)
-def test_what_a_state_may_not_hold_is_named_with_its_place(tmp_path: Path, odd: object):
-    with pytest.raises(TypeError, match=f"state/1/0: a state may not hold a {type(odd).__name__}"):
-        save(tmp_path, (torch.ones(1), (odd,)), {}, {})
+def test_what_a_state_may_not_hold_is_named_with_its_place(tmp_path: Path):
+    with pytest.raises(TypeError, match="state/1/0: a state holds tensors and plain values, not a object"):
+        save(tmp_path, (torch.ones(1), (object(),)), {}, {})
     assert list(tmp_path.iterdir()) == []
 
 

@@ -20,10 +20,9 @@ from suite.training.gradients import native
 from suite.training.gradients.looped import ForeachStep, laid_as
 from suite.training.gradients.native import NativeStep
 from suite.training.gradients.paths import backend
-from suite.training.loop import TrainingRun
+from suite.training.loop import TrainingRun, rounds
 from suite.training.numerics import choose
 from suite.training.optimizers import Adam, CaffeSGD, TorchSGD, in_place
-from suite.training.schedules import rounds
 
 UPDATES, RATE = 20, 0.01
 

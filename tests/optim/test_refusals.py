@@ -12,7 +12,6 @@ from door import network
 from torch import Tensor, nn
 
 from suite.optim import ISGD, SMA, DelayedSGD, DiLoCo, LocalSGD, PostLocalSGD, Softsync
-from suite.optim.files import pack
 
 MAKERS = {
     "ISGD": lambda module, **more: ISGD(module, batches=4, zeta=0.01, **{"lr": 0.1, **more}),
@@ -99,8 +98,3 @@ def test_softsync_refuses_a_loader_of_nothing_and_new_parameters():
         next(opt.batches([]))
     with pytest.raises(ValueError, match="weights of several ages"):
         opt.add_param_group({"params": [module.bias]})
-
-
-def test_a_state_with_what_no_file_can_hold_is_refused():
-    with pytest.raises(TypeError, match="a/0: a state holds tensors and plain values, not a object"):
-        pack({"a": [object()]}, "", {})

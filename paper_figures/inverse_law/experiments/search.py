@@ -23,9 +23,9 @@ from suite.runs.store import Outcome
 from suite.spec import RunSpec
 from suite.training import checkpoint
 from suite.training.gradients.backend import Backend, compute_gradients
+from suite.training.loop import rounds
 from suite.training.loss_reading import LossReading
 from suite.training.optimizers import in_place
-from suite.training.schedules import rounds
 
 Judge = Callable[[Any], dict[str, Any]]
 

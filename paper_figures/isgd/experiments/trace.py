@@ -21,8 +21,8 @@ from suite.spec import RunSpec
 from suite.training.build import Setup, assemble
 from suite.training.gradients.backend import Backend, Batch, compute_gradients
 from suite.training.gradients.paths import backend
+from suite.training.loop import rounds
 from suite.training.numerics import apply
-from suite.training.schedules import rounds
 
 
 class Update(NamedTuple):

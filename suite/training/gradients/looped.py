@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 from torch.func import grad_and_value, vmap
 
-from reference_impls.contract import Algorithm
+from reference_impls.contract import Algorithm, Points, Turn
 from suite.training.flat import FlatModule
-from suite.training.gradients.backend import Backend, Batch, Rows
-from suite.training.optimizers import InPlace, OneWorker, alike, one_worker
+from suite.training.gradients.backend import Backend, Batch, Rows, Updated
+from suite.training.optimizers import alike, alone_in_place
 
 
 class AutogradGradients(Backend):
@@ -38,8 +38,8 @@ class AutogradGradients(Backend):
     def of_run(cls, problem: Any, build: str | None = None) -> Backend:
         return cls(problem) if hasattr(problem, "flat") else Functional(problem)
 
-    def step(self, algorithm: Algorithm[Any]) -> OneWorker | None:
-        return one_worker(ForeachStep, self, algorithm)
+    def step(self, algorithm: Algorithm[Any]) -> ForeachStep | None:
+        return ForeachStep(self, algorithm.optimizer) if alone_in_place(algorithm, self.flat.x.dtype) else None
 
     def __call__(self, points: Tensor, buffers: Tensor, batches: Sequence[Batch]) -> Rows:
         n = len(batches)
@@ -79,27 +79,26 @@ class AutogradGradients(Backend):
         return loss
 
 
-class ForeachStep(OneWorker):
-    """Along autograd's tensors, by torch's fused kernel on the list of them."""
+class ForeachStep:
+    """One worker's update along autograd's tensors, by torch's fused kernel on the list of them."""
 
-    backend: AutogradGradients
-
-    def __init__(self, backend: AutogradGradients, solver: InPlace):
-        super().__init__(backend, solver)
-        self._groups = alike(self.multipliers())
+    def __init__(self, backend: AutogradGradients, solver: Any):
+        self.backend, self.solver, self.flat = backend, solver, backend.flat
+        self._groups = alike(solver.multipliers(self.flat.segments))
         self._views: dict[int, list[Tensor]] = {}
 
-    def advance(
-        self, x: Tensor, memory: Tensor, buffers: Tensor, batch: tuple[Tensor, ...], lr: float
-    ) -> tuple[Tensor, Tensor]:
-        loss, grads = self.backend.tensors(x, buffers[0], batch)
-        points, velocity = self._parts(x), self._parts(memory)
-        laid = [laid_as(part, grad) for part, grad in zip(points, grads, strict=True)]
-        for rate, decay, mine in self._groups:
+    def __call__(
+        self, turn: Turn, points: Points, state: Any, buffers: Tensor, examples: Tensor, lr: Tensor
+    ) -> Updated:
+        """The state itself, overwritten; the loss is the one before the update."""
+        loss, grads = self.backend.tensors(state.x, buffers[0], self.backend.problem.fetch(examples[0]))
+        x, velocity, rate = self._parts(state.x), self._parts(state.memory), lr.item()
+        laid = [laid_as(part, grad) for part, grad in zip(x, grads, strict=True)]
+        for scale, decay, mine in self._groups:
             self.solver.advance(
-                [points[i] for i in mine], [laid[i] for i in mine], [velocity[i] for i in mine], lr * rate, decay
+                [x[i] for i in mine], [laid[i] for i in mine], [velocity[i] for i in mine], rate * scale, decay
             )
-        return loss, self.flat.buffers[None].clone() if self.flat.q else buffers
+        return state, self.flat.buffers[None].clone() if self.flat.q else buffers, {"loss": loss}
 
     def _parts(self, vector: Tensor) -> list[Tensor]:
         """A vector's parameters as views; of the two vectors that a state holds they are made once."""

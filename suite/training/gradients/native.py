@@ -23,15 +23,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from reference_impls.contract import Algorithm, Turn
+from reference_impls.contract import Algorithm, Points, Turn
 from reference_impls.rudra import Softsync, SoftsyncState
 from suite.models.layers import WithinChannelLRN
 from suite.models.network import Chain
 from suite.training.evaluation import WorstFirst
-from suite.training.gradients.backend import Backend, Batch, Reader, Rows, ServerStep
+from suite.training.gradients.backend import Backend, Batch, Reader, Rows, ServerStep, Updated
 from suite.training.gradients.native_check import agrees
 from suite.training.machine_code import NUMBERS, NativeError, Source
-from suite.training.optimizers import CaffeSGD, InPlace, OneWorker, one_worker
+from suite.training.optimizers import CaffeSGD, InPlace, alone_in_place
 
 FILE = Path(__file__).with_suffix(".cpp")
 SOURCE = Source(
@@ -238,8 +238,8 @@ class Native(Backend):
             return str(error)
         return None
 
-    def step(self, algorithm: Algorithm[Any]) -> OneWorker | None:
-        return one_worker(NativeStep, self, algorithm)
+    def step(self, algorithm: Algorithm[Any]) -> NativeStep | None:
+        return NativeStep(self, algorithm.optimizer) if alone_in_place(algorithm, self.flat.x.dtype) else None
 
     def server_step(self, algorithm: Algorithm[Any]) -> ServerStep | None:
         if not isinstance(algorithm, Softsync) or algorithm.per_gradient or self.flat.x.dtype != torch.float32:
@@ -326,19 +326,20 @@ class Native(Backend):
         return torch.cat([_drawn(layer, self._work.new_empty(examples, n)).view(-1) for layer, n in self._dropouts])
 
 
-class NativeStep(OneWorker):
+class NativeStep:
     """Forward, backward and step by one call of machine code, layer by layer while a gradient is in the cache."""
 
-    backend: Native
-
-    def __init__(self, backend: Native, solver: InPlace):
-        super().__init__(backend, solver)
+    def __init__(self, backend: Native, solver: Any):
+        self.backend, self.solver = backend, solver
         self._rules: dict[float, Any] = {}
 
-    def advance(
-        self, x: Tensor, memory: Tensor, buffers: Tensor, batch: tuple[Tensor, ...], lr: float
-    ) -> tuple[Tensor, Tensor]:
-        return torch.scalar_tensor(self.move((x, x, x), memory, batch, lr), dtype=torch.float64), buffers
+    def __call__(
+        self, turn: Turn, points: Points, state: Any, buffers: Tensor, examples: Tensor, lr: Tensor
+    ) -> Updated:
+        """One worker's state itself, overwritten; the loss is the one before the update."""
+        batch, x = self.backend.problem.fetch(examples[0]), state.x
+        loss = self.move((x, x, x), state.memory, batch, lr.item())
+        return state, buffers, {"loss": torch.scalar_tensor(loss, dtype=torch.float64)}
 
     def move(self, points: tuple[Tensor, Tensor, Tensor], memory: Tensor, batch: Batch, lr: float) -> float:
         """As :meth:`Native.update`, at a rate."""
@@ -352,7 +353,7 @@ class NativeStep(OneWorker):
         velocity <- momentum velocity + inner (gradient + decay w);  w <- w - outer velocity
         """
         rule, found = self.solver.optimizer, list[float]()
-        for rate, decay in self.multipliers():
+        for rate, decay in self.solver.multipliers(self.backend.flat.segments):
             inner, outer = (lr * rate, 1.0) if isinstance(rule, CaffeSGD) else (1.0, lr * rate)
             found += [inner, outer, rule.decay * decay]
         return (ctypes.c_float * len(found))(*found)
@@ -362,7 +363,7 @@ class NativeServerStep:
     """The same at a parameter server: along the gradient of one version of its weights, into a place of its own."""
 
     def __init__(self, backend: Native, algorithm: Softsync):
-        self.algorithm, self.step = algorithm, NativeStep(backend, algorithm.optimizer)  # type: ignore[arg-type]
+        self.algorithm, self.step = algorithm, NativeStep(backend, algorithm.optimizer)
 
     def __call__(self, turn: Turn, state: SoftsyncState, batch: Batch, lr: float) -> tuple[SoftsyncState, float]:
         versions, place = state.versions, (turn.t + 1) % self.algorithm.history
