@@ -12,6 +12,7 @@ import pytest
 
 from suite.claims.board import corrected_verdicts
 from suite.claims.judge import TEST
+from suite.commands import refresh
 from suite.commands.reproduce import committed_verdicts
 from suite.papers.catalogue import PAPERS, entries, homes, paper, papers_of, published
 from suite.papers.evidence import committed
@@ -60,6 +61,10 @@ def test_every_statement_holds(judged, name):
     artifacts = {entry.artifact for entry in statements}
     found = verdicts(paper(name), source, artifacts=artifacts, claims=statements)
     assert [(v.claim.id, v.verdict, v.why) for v in found if v.verdict != "reproduced"] == []
+
+
+def test_no_committed_run_is_lost_or_changed():
+    assert refresh.stored(homes()[0]) == (homes()[0] / refresh.RUNS).read_text(encoding="utf-8")
 
 
 def test_values_are_compared_as_numbers():

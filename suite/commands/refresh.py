@@ -1,13 +1,15 @@
 """The commands ``refresh`` and ``register``: renew what is made from papers and evidence, append to a register.
 
 In the project that holds a paper's package: the index that ``list`` reads, every claim's value with its interval
-and verdict as one table (``results.csv``), hours planned and spent by runs that counted them (``hours.csv``), and
-what stands between the markers of its README. In this project also the tables in ``docs``, what became of the
-claims of before, what the optimisers support, counts and layers of the networks, and every picture of the
-documentation.
+and verdict as one table (``results.csv``), hours planned and spent by runs that counted them (``hours.csv``), the
+committed runs (``evidence/runs.txt``), and what stands between the markers of its README. In this project also the
+tables in ``docs``, what became of the claims of before, what the optimisers support, counts and layers of the
+networks, and every picture of the documentation.
 
 A text is up to date when its numbers differ by one in the last digit at most, and a picture when it shows what
-would be drawn: another processor rounds otherwise. Values of claims are compared as ``suite.report.data`` says.
+would be drawn: another processor rounds otherwise. Values of claims are compared as ``suite.report.data`` says. A run
+that the evidence held and holds no more, or with other contents, stays in the list of runs until somebody takes its
+line away.
 
 ``register`` appends the rules, grids and moved numbers of today that the register does not hold.
 """
@@ -28,13 +30,15 @@ from suite.models import table
 from suite.papers import catalogue, register
 from suite.papers.catalogue import PAPERS, SelectorError, experiment, homes, paper, papers_of
 from suite.papers.evidence import committed
+from suite.papers.grades import DIGITS
 from suite.papers.register import RegisterError, append, changes
 from suite.report import data, readme
 from suite.report.numerals import alike
-from suite.runs.archive import Layered
+from suite.runs.archive import Archive, Layered
 from suite.runs.store import Run
 
 HOURS = "hours.csv"
+RUNS = Path("evidence", "runs.txt")
 SCRIPTS = {  # generated file -> the tests' script that prints it
     "docs/support-matrix.md": "tests/optim/matrix.py",
     "tests/networks.txt": "tests/test_models_in_words.py",
@@ -56,6 +60,8 @@ def generated(home: Path, root: Path) -> dict[Path, str]:
     made = {home / catalogue.INDEX: catalogue.index_text(home), home / data.FILE: data.written(data.rows(judged))}
     if planned := hours(source.read(run_id) for run_id in sorted(source.ids())):
         made[home / HOURS] = planned
+    if (held := stored(home)) or (home / RUNS).exists():
+        made[home / RUNS] = held
     if own:
         made[table.PATH] = table.regenerate()
         made |= {root / path: printed_by(root, script) for path, script in SCRIPTS.items()}
@@ -74,6 +80,12 @@ def printed_by(root: Path, script: str) -> str:
     return subprocess.run(
         [sys.executable, root / script], env=around, stdout=subprocess.PIPE, text=True, check=True
     ).stdout
+
+
+def stored(home: Path) -> str:
+    """A line for each run that a home's evidence holds: its id, and a digest of its contents."""
+    exported = [Archive(path).sealed for path in (home / RUNS).parent.glob("*.zip")]
+    return "".join(sorted({f"{run} {digest[:DIGITS]}\n" for runs in exported for run, digest in runs.items()}))
 
 
 def hours(runs: Iterable[Run]) -> str:
@@ -127,12 +139,19 @@ def _name(setting: Any) -> str:
 
 
 def kept(path: Path, text: str, home: Path) -> tuple[str, list[str]]:
-    """The table of results as it is written, and a sentence for each number that may not move.
+    """A generated text as it is written, and a sentence for each number that may not move and each run that is lost.
 
-    A row that says the same to rounding stays as it is. So does a number that moved while its runs did not, until the
-    register gives a reason.
+    In the table of results a row that says the same to rounding stays as it is. So does a number that moved while its
+    runs did not, until the register gives a reason.
     """
-    if path.name != data.FILE or not path.exists():
+    if not path.exists():
+        return text, []
+    if path == home / RUNS:
+        known, held = path.read_text(encoding="utf-8").splitlines(), text.splitlines()
+        lost = sorted(set(known).difference(held))
+        said = [f"{path}: the evidence holds {run} no more; delete its line if that is meant" for run in lost]
+        return "".join(f"{line}\n" for line in sorted({*known, *held})), said
+    if path.name != data.FILE:
         return text, []
     before, now = data.read(path.read_text(encoding="utf-8")), data.read(text)
     owed = unexplained(home, before, now)

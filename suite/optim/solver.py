@@ -269,6 +269,8 @@ class Wrapped:
         made = copy.deepcopy(self.base, {id(p): own.get(id(p), p) for p in all_of_base})
         for group, members in zip(made.param_groups, self.vector.members, strict=True):
             group["params"] = views[members]
+        for frozen in made.state.keys() - set(views):
+            del made.state[frozen]
         if made.state:  # in the type of the vector
             made.load_state_dict(made.state_dict())
         self.copies.append(made)

@@ -42,3 +42,15 @@ def test_one_in_the_last_digit_makes_nothing_out_of_date(tmp_path, monkeypatch):
     for written, code in (("a,-0.242012\n", 0), ("a,-0.242019\n", 1)):
         monkeypatch.setattr(refresh, "generated", lambda home, root, text=written: {home / "made.csv": text})
         assert refresh.refresh((), check=True)[0] == code
+
+
+def test_a_run_that_the_evidence_lost_keeps_its_line_and_is_told(tmp_path):
+    """Another seed is added; of one run the contents changed, and one is gone."""
+    path = tmp_path / refresh.RUNS
+    path.parent.mkdir()
+    path.write_text("a 1\nb 2\nc 3\n")
+    text, said = refresh.kept(path, "a 1\nb 4\nd 5\n", tmp_path)
+    assert text == "a 1\nb 2\nb 4\nc 3\nd 5\n"
+    assert said == [
+        f"{path}: the evidence holds {run} no more; delete its line if that is meant" for run in ("b 2", "c 3")
+    ]

@@ -91,6 +91,7 @@ def test_an_instance_is_wrapped_with_its_settings_and_what_it_remembers(make):
         module = network()
         base = optim.AdamW(module.parameters(), lr=0.01, betas=(0.8, 0.95))
         steps(base, module, 0, 3)
+        module[0].requires_grad_(False)  # of which it remembers moments too
         opt = make(module, base=base) if wraps else make(module, base=optim.AdamW, lr=0.01, betas=(0.8, 0.95))
         assert opt.param_groups[0]["betas"] == (0.8, 0.95)
         assert [group["lr"] for group in opt.param_groups] == [0.01]
