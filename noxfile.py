@@ -68,6 +68,12 @@ def install_locked(session: nox.Session) -> None:
     session.install("--no-deps", "--no-build-isolation", "-e", ".")
 
 
+def run_tests(session: nox.Session, *words: str) -> None:
+    """Install, and call pytest with these arguments and the caller's."""
+    install(session, "test")
+    session.run("pytest", *words, *session.posargs, env=ENVIRONMENT)
+
+
 @nox.session
 def suite(session: nox.Session) -> None:
     """Run, check, draw and report: exit 0 when every verdict equals the committed one."""
@@ -82,17 +88,14 @@ def suite(session: nox.Session) -> None:
 @nox.session
 def tests(session: nox.Session) -> None:
     """All tests but the slow ones and those with a session of their own, in three processes."""
-    install(session, "test")
-    chosen = ["-m", "not cluster and not processes and not evidence and not journeys and not torch_rows"]
-    session.run("pytest", "-n", "3", "--dist", "worksteal", *chosen, *session.posargs, env=ENVIRONMENT)
+    chosen = "not cluster and not processes and not evidence and not journeys and not torch_rows"
+    run_tests(session, "-n", "3", "--dist", "worksteal", "-m", chosen)
 
 
 @nox.session
 def processes(session: nox.Session) -> None:
     """Tests that start, kill or wait for other processes; three at a time, since most of it is waiting."""
-    install(session, "test")
-    chosen = ["-m", "processes and not cluster"]
-    session.run("pytest", "-n", "3", "--dist", "worksteal", *chosen, *session.posargs, env=ENVIRONMENT)
+    run_tests(session, "-n", "3", "--dist", "worksteal", "-m", "processes and not cluster")
 
 
 @nox.session
@@ -105,8 +108,7 @@ def faults(session: nox.Session) -> None:
 @nox.session
 def torch_rows(session: nox.Session) -> None:
     """What torch tests its own optimisers and schedulers for, on every optimiser of ``suite.optim``."""
-    install(session, "test")
-    session.run("pytest", "-n", "3", "-m", "torch_rows", "tests/optim", *session.posargs, env=ENVIRONMENT)
+    run_tests(session, "-n", "3", "-m", "torch_rows", "tests/optim")
 
 
 @nox.session
@@ -121,24 +123,19 @@ def integrations(session: nox.Session) -> None:
 @nox.session
 def evidence(session: nox.Session) -> None:
     """Tests that measure or draw all stored runs, or as many made up; a file at a time, for what its tests share."""
-    install(session, "test")
-    chosen = ["-m", "evidence and not processes"]
-    session.run("pytest", "-n", "2", "--dist", "loadfile", *chosen, *session.posargs, env=ENVIRONMENT)
+    run_tests(session, "-n", "2", "--dist", "loadfile", "-m", "evidence and not processes")
 
 
 @nox.session
 def journeys(session: nox.Session) -> None:
     """Walks as a user walks: every command over every artifact, every command line of the pages; one process."""
-    install(session, "test")
-    session.run("pytest", "tests/journeys", *session.posargs, env=ENVIRONMENT)
+    run_tests(session, "tests/journeys")
 
 
 @nox.session
 def cluster(session: nox.Session) -> None:
     """Trials on a real Slurm of two nodes, which must be installed; writes the table of cases."""
-    install(session, "test")
-    cases = ["--cases", "tests/cluster/cases.md"]
-    session.run("pytest", "tests/cluster", "--require", "cluster", *cases, *session.posargs, env=ENVIRONMENT)
+    run_tests(session, "tests/cluster", "--require", "cluster", "--cases", "tests/cluster/cases.md")
 
 
 @nox.session

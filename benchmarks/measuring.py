@@ -17,6 +17,7 @@ from typing import Any
 
 from benchmarks.workloads import Workload
 from suite.lazy import torch
+from suite.training.numerics import synchronise
 
 Run = Callable[[int], float | None]  # makes so many updates; processor seconds where the side itself must count them
 
@@ -38,27 +39,18 @@ class Timer:
     def __init__(self, device: str = "cpu"):
         self.device = device
 
-    def synchronise(self) -> None:
-        """Wait until the device has done what it was given."""
-        if self.device == "cuda":
-            torch.cuda.synchronize()
-
     def __call__(self, side: Side, updates: int) -> tuple[float, float | None]:
         """(wall, processor) seconds per update."""
-        self.prepare(side)
-        self.synchronise()
+        if torch.get_num_threads() != side.in_process:
+            torch.set_num_threads(side.in_process)
+        synchronise(self.device)
         wall, processor = time.perf_counter(), time.thread_time()
         busy = side.run(updates)
         if busy is None and side.threads == 1 and self.device == "cpu":
             busy = time.thread_time() - processor
-        self.synchronise()
+        synchronise(self.device)
         wall = time.perf_counter() - wall
         return wall / updates, None if busy is None else busy / updates
-
-    def prepare(self, side: Side) -> None:
-        """What a side needs and is not timed: its number of threads."""
-        if torch.get_num_threads() != side.in_process:
-            torch.set_num_threads(side.in_process)
 
 
 class Alternation:

@@ -38,15 +38,14 @@ from benchmarks.plain import DECAY, MOMENTUM, RATE, example_count, random_senten
 from benchmarks.workloads import SENTENCE, TRANSLATION, WORDS, Workload
 from paper_figures.inverse_law.experiments.search import SteppedSgd
 from paper_figures.rudra.settings import cifar_server
-from suite.communication.collectives import in_process as rows_here
-from suite.data.order import FixedCycle, WithReplacement, WordOrder
+from suite.data.order import WordOrder
 from suite.experiment import Context
 from suite.models.registry import construct
 from suite.parameter_server.training import ServerRun
 from suite.runner.autotune import measure_training
 from suite.runner.packing import Lockstep
 from suite.spec import RunSpec
-from suite.training.build import Setup, make_algorithm, make_optimizer, random_classification
+from suite.training.build import random_classification, set_up
 from suite.training.gradients.looped import AutogradGradients
 from suite.training.loop import TrainingRun, rounds
 from suite.training.numerics import apply, choose
@@ -222,24 +221,14 @@ def session(workload: Workload, chosen: Mapping[str, Any], **changes: Any) -> Tr
     problem = random_classification(
         {"name": workload.network}, example_count(workload), chosen, chosen["channels_last"]
     )
-    rule = dict(spec.settings["algorithm"])
+    rule, served = dict(spec.settings["algorithm"]), workload.family == "server"
     if workload.family == "averaging":
         rule |= {"momentum": MOMENTUM}
-    elif workload.family == "server":
+    elif served:
         rule |= {"workers": workload.learners, "history": 3 * workload.softsync + 3}
-    served = workload.family == "server"
-    order = (WithReplacement if served else FixedCycle)(len(problem.targets), workload.batch, 0)
-    collective = rows_here(workload.learners)
-    solver = make_optimizer(spec.settings["descent"], problem.flat)
-    algorithm = make_algorithm(rule, solver, collective, order.batches_per_epoch)
-    made = Setup(
-        problem,
-        problem.flat.point(),
-        order.to(chosen["device"]),
-        algorithm,
-        problem.inputs,
-        problem.targets,
-    )
+    order = {"kind": "with-replacement" if served else "fixed-cycle"}
+    settings = {**spec.settings, "algorithm": rule, "order": order}
+    made = set_up(settings, 0, problem, problem.inputs, problem.targets)
     context = Context(Path(tempfile.gettempdir()), chosen)
     return (ServerRun if served else TrainingRun)(spec, context, made)
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import cycle, islice
+from math import prod
 from typing import Any
 
 import torch
@@ -96,9 +97,7 @@ def _shape(network: str) -> tuple[tuple[int, ...], int]:
 
 def example_count(workload: Workload) -> int:
     """Random examples to train on: thousands where they are small, and two batches of every learner at least."""
-    pixels = 1
-    for extent in _shape(workload.network)[0]:
-        pixels *= extent
+    pixels = prod(_shape(workload.network)[0])
     return max(2 * workload.batch * workload.learners, min(4096, PIXELS // pixels))
 
 

@@ -268,13 +268,9 @@ def write_summary(out: Path, ended: Sequence[Ended]) -> None:
     (out / "summary.json").write_text(json.dumps(document, indent=1) + "\n")
 
 
-def cuda() -> bool:
-    return torch.cuda.is_available()
-
-
 def lacks_cuda(device: str, program: str) -> bool:
     """Whether ``device`` is cuda and torch finds none here, which is then said on stderr."""
-    lacking = device == "cuda" and not cuda()
+    lacking = device == "cuda" and not torch.cuda.is_available()
     if lacking:
         print(
             f"{program}: torch finds no usable CUDA device here; take a machine with a driver, or --device cpu",

@@ -19,7 +19,7 @@ STORED = [name for name, info in DATASETS.items() if not info.embedded]
 
 def test_an_absent_set_says_where_it_was_looked_for_and_how_to_get_it(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"cifar10 is not below .*data fetch cifar10.*--data or SGD_SUITE_DATA"):
-        load_images("cifar10", "train", tmp_path, tmp_path)
+        load_images("cifar10", "train", tmp_path)
     assert locate("cifar10", tmp_path) is None
     with pytest.raises(DataError, match="there are mnist, cifar10"):
         load_images("svhn", "train", tmp_path)

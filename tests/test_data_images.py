@@ -26,12 +26,6 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 FEW = {"train": 40, "test": 12}
 
 
-@pytest.fixture(scope="module")
-def decoded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache folder shared by the tests of this file."""
-    return tmp_path_factory.mktemp("cache")
-
-
 def pictures(count: int, shape: tuple[int, int, int], seed: int) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 256, (count, *shape), dtype=np.uint8)
 
@@ -62,6 +56,7 @@ def mnist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Path]:
 def make_small(name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Path]:
     info = dataclasses.replace(dataset(name), sizes=FEW)
     monkeypatch.setitem(catalogue.DATASETS, name, info)
+    monkeypatch.setenv("SGD_SUITE_CACHE", str(root / "cache"))
     assert info.hub is not None
     assert info.shape is not None
     for split, files in {"train": 2, "test": 1}.items():
@@ -82,7 +77,7 @@ def test_pixels_and_labels_arrive_as_stored(small: tuple[str, Path], tmp_path: P
     info = dataset(name)
     assert info.shape is not None
     for _ in range(2):  # decoded, then out of the cache
-        images = load_images(name, "train", root, tmp_path / "cache")
+        images = load_images(name, "train", root)
         assert images.inputs.dtype == torch.uint8
         assert images.targets.dtype == torch.int64
         assert torch.equal(images.inputs, torch.from_numpy(pictures(40, info.shape, 2)))
@@ -93,10 +88,10 @@ def test_pixels_and_labels_arrive_as_stored(small: tuple[str, Path], tmp_path: P
 
 def test_a_changed_source_is_decoded_again(mnist: tuple[str, Path], tmp_path: Path) -> None:
     name, root = mnist
-    load_images(name, "test", root, tmp_path / "cache")
+    load_images(name, "test", root)
     other = pictures(12, (1, 28, 28), 99)
     write_shard(shard(root, "test-*"), dataset(name).columns, other, [0] * 12)
-    assert torch.equal(load_images(name, "test", root, tmp_path / "cache").inputs, torch.from_numpy(other))
+    assert torch.equal(load_images(name, "test", root).inputs, torch.from_numpy(other))
 
 
 def spoil_end(path: Path) -> None:
@@ -121,12 +116,12 @@ def lengthen(path: Path) -> None:
 @pytest.mark.parametrize("ending", [".inputs.npy", ".targets.npy", ".json"])
 def test_a_damaged_cache_is_rebuilt(mnist: tuple[str, Path], tmp_path: Path, spoil: object, ending: str) -> None:
     name, root = mnist
-    before = load_images(name, "test", root, tmp_path / "cache")
+    before = load_images(name, "test", root)
     kept = before.inputs.clone(), before.targets.clone()
     del before
     path = next((tmp_path / "cache").rglob(f"*{ending}"))
     spoil(path)
-    after = load_images(name, "test", root, tmp_path / "cache")
+    after = load_images(name, "test", root)
     assert torch.equal(after.inputs, kept[0])
     assert torch.equal(after.targets, kept[1])
     assert not list((tmp_path / "cache").rglob(".*.npy*"))  # no partial file stays behind
@@ -134,10 +129,10 @@ def test_a_damaged_cache_is_rebuilt(mnist: tuple[str, Path], tmp_path: Path, spo
 
 def test_writing_to_a_loaded_set_leaves_the_cache_alone(mnist: tuple[str, Path], tmp_path: Path) -> None:
     name, root = mnist
-    load_images(name, "test", root, tmp_path / "cache")
-    images = load_images(name, "test", root, tmp_path / "cache")
+    load_images(name, "test", root)
+    images = load_images(name, "test", root)
     images.inputs.zero_()
-    again = load_images(name, "test", root, tmp_path / "cache")
+    again = load_images(name, "test", root)
     assert torch.equal(again.inputs, torch.from_numpy(pictures(12, (1, 28, 28), 1)))
 
 
@@ -150,8 +145,8 @@ def test_a_failed_write_leaves_nothing_and_says_so(
     name, root = mnist
     monkeypatch.setattr(cache.np, "save", full)
     with pytest.raises(DataError, match=r"No space left on device.*SGD_SUITE_CACHE"):
-        load_images(name, "test", root, tmp_path / "cache")
-    assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+        load_images(name, "test", root)
+    assert not [path for path in (tmp_path / "cache" / "images").rglob("*") if path.is_file()]
 
 
 @pytest.mark.processes
@@ -183,7 +178,7 @@ def test_a_damaged_parquet_file_is_named(mnist: tuple[str, Path], tmp_path: Path
     name, root = mnist
     spoil(shard(root))
     with pytest.raises(DataError, match=r"mnist: .*train-00001-of-00002.parquet is damaged"):
-        load_images(name, "train", root, tmp_path / "cache")
+        load_images(name, "train", root)
     assert not (tmp_path / "cache").exists()
 
 
@@ -210,7 +205,7 @@ def test_a_bad_row_is_named(
     name, root = mnist
     rewritten(shard(root), 5, column, value)
     with pytest.raises(DataError, match=message):
-        load_images(name, "train", root, tmp_path / "cache")
+        load_images(name, "train", root)
 
 
 def test_incomplete_sets_are_refused(mnist: tuple[str, Path], tmp_path: Path) -> None:
@@ -219,13 +214,13 @@ def test_incomplete_sets_are_refused(mnist: tuple[str, Path], tmp_path: Path) ->
     table = pq.read_table(path)
     pq.write_table(table.slice(0, 19), path)
     with pytest.raises(DataError, match="holds 39 rows of split train instead of 40"):
-        load_images(name, "train", root, tmp_path / "cache")
+        load_images(name, "train", root)
     path.unlink()
     with pytest.raises(DataError, match="shard 1 of 2 is missing"):
-        load_images(name, "train", root, tmp_path / "cache")
+        load_images(name, "train", root)
     shard(root, "train-00000-*").unlink()
     with pytest.raises(DataError, match="lacks split train"):
-        load_images(name, "train", root, tmp_path / "cache")
+        load_images(name, "train", root)
     assert available(name, root)[0] is False
 
 
@@ -241,7 +236,7 @@ def test_reading_never_opens_a_connection(
     for name in ("getaddrinfo", "create_connection"):
         monkeypatch.setattr(f"socket.{name}", refuse)
     monkeypatch.setattr("socket.socket.connect", refuse)
-    load_images("mnist", "train", mnist[1], tmp_path / "cache")
+    load_images("mnist", "train", mnist[1])
     assert not asked
 
 
@@ -262,49 +257,49 @@ def test_the_network_is_used_when_asked_for_and_only_then(
     monkeypatch.setattr("suite.data.fetch._check_digest", lambda *given: None)  # these files are made up
     empty = tmp_path / "empty"
     with pytest.raises(DataError):
-        load_images(name, "test", empty, tmp_path / "cache")
+        load_images(name, "test", empty)
     assert not asked
     fetch(name, empty)
-    assert len(load_images(name, "test", empty, tmp_path / "cache").inputs) == 12
+    assert len(load_images(name, "test", empty).inputs) == 12
     assert asked == [("ylecun/mnist", "77f3279092a1c1579b2250db8eafed0ad422088c")]
 
 
 @pytest.mark.data
-def test_mnist_is_mnist(decoded: Path, data_of) -> None:
-    report = verify("mnist", data_of("mnist"), decoded)
+def test_mnist_is_mnist(data_of) -> None:
+    report = verify("mnist", data_of("mnist"))
     assert report.passed, report
-    pixels = load_images("mnist", "train", data_of("mnist"), decoded).inputs.double() / 255
+    pixels = load_images("mnist", "train", data_of("mnist")).inputs.double() / 255
     assert (pixels.mean().item(), pixels.std().item()) == pytest.approx((0.1307, 0.3081), abs=1e-4)
-    test = load_images("mnist", "test", data_of("mnist"), decoded)
+    test = load_images("mnist", "test", data_of("mnist"))
     assert test.targets.bincount().tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
 
 
 @pytest.mark.data
 @pytest.mark.slow
-def test_cifar10_is_cifar10(decoded: Path, data_of) -> None:
-    report = verify("cifar10", data_of("cifar10"), decoded)
+def test_cifar10_is_cifar10(data_of) -> None:
+    report = verify("cifar10", data_of("cifar10"))
     assert report.passed, report
-    pixels = load_images("cifar10", "train", data_of("cifar10"), decoded).inputs.double() / 255
+    pixels = load_images("cifar10", "train", data_of("cifar10")).inputs.double() / 255
     assert pixels.mean((0, 2, 3)).tolist() == pytest.approx([0.4914, 0.4822, 0.4465], abs=1e-4)
     assert pixels.std((0, 2, 3)).tolist() == pytest.approx([0.2470, 0.2435, 0.2616], abs=1e-4)
 
 
 def test_verify_reports_what_is_wrong(mnist: tuple[str, Path], tmp_path: Path) -> None:
     name, root = mnist
-    report = verify(name, root, tmp_path / "cache")
+    report = verify(name, root)
     assert not report.passed  # random pixels are not MNIST's
     assert {check.name for check in report.checks if not check.passed} >= {"train content", "test content"}
     spoil_end(shard(root))
-    damaged = verify(name, root, tmp_path / "cache")
+    damaged = verify(name, root)
     assert [check.name for check in damaged.checks] == ["readable"]
     assert "is damaged" in damaged.checks[0].detail
     assert verify("digits").passed
 
 
 @pytest.mark.data
-def test_shifted_labels_are_found_and_another_order_is_not_held_against_a_copy(decoded: Path, data_of) -> None:
+def test_shifted_labels_are_found_and_another_order_is_not_held_against_a_copy(data_of) -> None:
     """All labels one picture further: size, classes, pixels and statistics are those of MNIST."""
-    images = load_images("mnist", "test", data_of("mnist"), decoded)
+    images = load_images("mnist", "test", data_of("mnist"))
     failed = lambda found: [check.name for check in verify_module._images(found) if not check.passed]
     order = torch.randperm(10_000, generator=torch.Generator().manual_seed(0))
     assert failed(images._replace(inputs=images.inputs[order], targets=images.targets[order])) == []

@@ -232,7 +232,7 @@ def test_a_new_driver_of_a_known_card_is_told(tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.parametrize("program", [guard, nightly])
 def test_a_card_that_is_not_there_ends_in_one_sentence_before_anything_starts(program, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("ci.gpu.cuda", lambda: False)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     monkeypatch.setattr(guard.subprocess, "run", None)
     monkeypatch.chdir(tmp_path)
     assert program.main(["--device", "cuda"]) == 2

@@ -167,8 +167,8 @@ def phrases() -> list[str]:
     return [side for pair in load_pairs("number_phrases", "train")[:800] for side in pair]
 
 
-def test_vocabulary_returns_what_it_encodes(tmp_path: Path) -> None:
-    vocabulary = train_vocabulary(phrases(), 200, tmp_path)
+def test_vocabulary_returns_what_it_encodes() -> None:
+    vocabulary = train_vocabulary(phrases(), 200)
     assert len(vocabulary) == 200
     rows = vocabulary.encode(phrases()[:50])
     assert all(row[-1] == END and UNKNOWN not in row for row in rows)
@@ -179,18 +179,18 @@ def test_vocabulary_returns_what_it_encodes(tmp_path: Path) -> None:
     assert vocabulary.decode([[], [END]]) == ["", ""]
 
 
-def test_vocabulary_is_kept_by_content_and_rebuilt_when_damaged(tmp_path: Path) -> None:
-    first = train_vocabulary(phrases(), 150, tmp_path)
+def test_vocabulary_is_kept_by_content_and_rebuilt_when_damaged(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("SGD_SUITE_CACHE", str(tmp_path))
+    first = train_vocabulary(phrases(), 150)
     path = next(tmp_path.rglob("*.inputs.npy"))
     kept = path.stat().st_mtime_ns
-    assert train_vocabulary(phrases(), 150, tmp_path).model == first.model
+    assert train_vocabulary(phrases(), 150).model == first.model
     assert path.stat().st_mtime_ns == kept
     for spoil in (first.model[:100], b"", first.model + b"\0"):
         path.write_bytes(spoil)
-        assert train_vocabulary(phrases(), 150, tmp_path).model == first.model
-    assert train_vocabulary(phrases(), 150, tmp_path / "other").model == first.model
-    train_vocabulary(phrases()[:-1], 150, tmp_path)
-    train_vocabulary(phrases(), 160, tmp_path)
+        assert train_vocabulary(phrases(), 150).model == first.model
+    train_vocabulary(phrases()[:-1], 150)
+    train_vocabulary(phrases(), 160)
     assert len(list(tmp_path.glob("vocabularies/*.inputs.npy"))) == 3
 
 

@@ -34,6 +34,7 @@ def idx(values: np.ndarray) -> bytes:
 @pytest.fixture
 def mnist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setitem(catalogue.DATASETS, "mnist", dataclasses.replace(dataset("mnist"), sizes=FEW))
+    monkeypatch.setenv("SGD_SUITE_CACHE", str(tmp_path / "cache"))
     folder = tmp_path / "MNIST" / "raw"
     folder.mkdir(parents=True)
     for split, name in (("train", "train"), ("test", "t10k")):
@@ -45,7 +46,7 @@ def mnist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_mnist_is_read_where_torchvision_left_it(mnist: Path) -> None:
     assert available("mnist", mnist) == (True, str(mnist))
     for _ in range(2):  # decoded, then out of the cache
-        images = load_images("mnist", "train", mnist, mnist / "cache")
+        images = load_images("mnist", "train", mnist)
         assert torch.equal(images.inputs[:, 0], datasets.MNIST(mnist, train=True).data)
         assert images.targets.tolist() == [label % 10 for label in range(20)]
 
@@ -55,14 +56,14 @@ def test_an_incomplete_download_is_refused(mnist: Path) -> None:
     path.write_bytes(idx(pixels("test", 28, 28)[:3]))
     (path.parent / "t10k-labels-idx1-ubyte").write_bytes(idx(np.zeros(3, np.uint8)))
     with pytest.raises(DataError, match="holds 3 rows of split test instead of 4"):
-        load_images("mnist", "test", mnist, mnist / "cache")
+        load_images("mnist", "test", mnist)
     for damaged in (path.read_bytes()[:-5], b"", b"<html>404</html>"):
         path.write_bytes(damaged)
         with pytest.raises(DataError, match=r"torchvision cannot read .* download it again"):
-            load_images("mnist", "test", mnist, mnist / "cache")
+            load_images("mnist", "test", mnist)
     path.unlink()
     with pytest.raises(DataError, match="lacks split test"):
-        load_images("mnist", "test", mnist, mnist / "cache")
+        load_images("mnist", "test", mnist)
 
 
 def write_cifar(root: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,14 +92,15 @@ def write_cifar(root: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", ["cifar10", "cifar100"])
 def test_cifar_is_read_where_torchvision_left_it(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(catalogue.DATASETS, name, dataclasses.replace(dataset(name), sizes=FEW))
+    monkeypatch.setenv("SGD_SUITE_CACHE", str(tmp_path / "cache"))
     write_cifar(tmp_path, name, monkeypatch)
-    images = load_images(name, "train", tmp_path, tmp_path / "cache")
+    images = load_images(name, "train", tmp_path)
     assert torch.equal(images.inputs, torch.from_numpy(pixels("train", 3, 32, 32)))
     each = 20 // len(getattr(datasets, name.upper()).train_list)
     assert images.targets.tolist() == list(range(each)) * (20 // each)
     next(tmp_path.glob("cifar-*/*test*")).write_bytes(b"another file")
     with pytest.raises(DataError, match="corrupted"):
-        load_images(name, "test", tmp_path, tmp_path / "cache")
+        load_images(name, "test", tmp_path)
 
 
 def test_resnet50_has_the_parameters_and_shapes_of_torchvisions() -> None:

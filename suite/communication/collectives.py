@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
@@ -137,14 +137,13 @@ class Processes:
 
 @dataclass
 class CountingCollective:
-    """Another collective, with what it sends counted: the size of each sum, and bytes in all.
+    """Another collective, with what it sends counted.
 
     ``sent`` are the bytes that each worker has handed to sums so far. A lone worker sends nothing. A collective that
     sends less than the numbers it is given (rounded, compressed) says so by a ``sent`` of its own.
     """
 
     inner: Collective
-    sizes: list[int] = field(default_factory=list)
     sent: int = 0
 
     @property
@@ -156,7 +155,6 @@ class CountingCollective:
         return self.inner.rows
 
     def start(self, rows: Tensor, each: int | None = None) -> Pending:
-        self.sizes.append(rows.shape[-1])
         inner: Any = self.inner
         before = getattr(inner, "sent", None)
         pending: Pending = inner.start(rows, each)

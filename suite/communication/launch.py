@@ -2,8 +2,8 @@
 
 Workers are forked from a process that has imported torch, with what its optimisers import later, and done nothing
 else: milliseconds where an interpreter of their own takes seconds. Each may move to a host of a
-:mod:`lab <suite.communication.link>` before it begins. A worker reads what to do from a pipe, leaves its answer in a
-file, and ends when the pipe is closed: workers do not outlive the process that started them.
+:mod:`lab <suite.communication.link>` before it begins. A worker leaves its answer in a file; none outlives the
+process that started it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from importlib import import_module
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
@@ -79,50 +80,29 @@ def spawn(
 
 def _attempt(orders: Sequence[Any], lab: link.Lab | None, patience: float) -> list[int | None]:
     """The exit statuses of workers that are given these orders, None for one that had to be killed."""
-    crew: list[_Forked] = []
+    crew: list[ForkServerProcess] = []
     try:
         for rank, order in enumerate(orders):
+            given = pickle.dumps(order), dict(os.environ), lab.networks[rank] if lab else ""
             with blocked([signal.SIGINT]):  # Ctrl-C is this process's, which ends its workers
-                started = _Forked(lab.networks[rank] if lab else "")
-            crew.append(started)
-            started.tell(order)
+                worker = FORKED.Process(target=_forked, args=given, daemon=True)
+                worker.start()
+            crew.append(worker)
         _wait(crew, patience)
-        return [worker.status for worker in crew]
+        return [worker.exitcode for worker in crew]
     finally:
         for worker in crew:
-            worker.end()
+            worker.kill()
+            worker.join()
 
 
-class _Forked:
-    """A worker forked from the process that has imported torch."""
-
-    def __init__(self, network: str):
-        read, self._write = FORKED.Pipe(duplex=False)
-        self._process = FORKED.Process(target=_forked, args=(read, dict(os.environ), network), daemon=True)
-        self._process.start()
-        read.close()
-
-    def tell(self, order: Any) -> None:
-        self._write.send_bytes(pickle.dumps(order))
-
-    @property
-    def status(self) -> int | None:
-        """The exit status, negative for a signal, or None while it runs."""
-        return self._process.exitcode
-
-    def end(self) -> None:
-        self._process.kill()
-        self._process.join()
-        self._write.close()
-
-
-def _wait(crew: Sequence[_Forked], patience: float) -> None:
+def _wait(crew: Sequence[ForkServerProcess], patience: float) -> None:
     """Until all have ended, or ``patience`` seconds after the first that ended badly, or one found no other."""
     deadline = float("inf")
-    while any(worker.status is None for worker in crew) and time.monotonic() < deadline:
-        if any(worker.status == APART for worker in crew):
+    while any(worker.exitcode is None for worker in crew) and time.monotonic() < deadline:
+        if any(worker.exitcode == APART for worker in crew):
             return
-        if deadline == float("inf") and any(worker.status for worker in crew):
+        if deadline == float("inf") and any(worker.exitcode for worker in crew):
             deadline = time.monotonic() + patience
         time.sleep(0.02)
 
@@ -145,27 +125,28 @@ def _collect(answers: Sequence[Path], statuses: Sequence[int | None]) -> list[An
     return values
 
 
-def _end_with_parent(pipe: int) -> None:
-    """Nothing is ever written after the order: a read returns when the parent is gone."""
-    os.read(pipe, 1)
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
     os._exit(1)
 
 
-def _forked(orders: Any, environment: Mapping[str, str], network: str) -> None:
-    """A forked worker, from its pipe, its environment and its network namespace ("": the parent's) on."""
+def _forked(order: bytes, environment: Mapping[str, str], network: str) -> None:
+    """A forked worker, from its order, its environment and its network namespace ("": the parent's) on."""
     os.environ.clear()
     os.environ |= environment
     if network:
         link.enter(network)
         os.environ["GLOO_SOCKET_IFNAME"] = link.INTERFACE
-    sys.exit(_work(pickle.loads(orders.recv_bytes()), orders.fileno()))
+    sys.exit(_work(pickle.loads(order)))
 
 
-def _work(order: Any, pipe: int) -> int:
-    """A worker process: join, run the body of the order, leave the answer. ``pipe`` ends with the parent."""
+def _work(order: Any) -> int:
+    """A worker process: join, run the body of the order, leave the answer. It ends with the parent."""
     call, rank, workers, meeting, timeout, answer = order
     met = False
-    threading.Thread(target=_end_with_parent, args=(pipe,), daemon=True).start()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(workers), "LOCAL_RANK": str(rank)}
     torch.set_num_threads(1)
     module, name, arguments = call

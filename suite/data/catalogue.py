@@ -93,10 +93,8 @@ def dataset(name: str) -> DatasetInfo:
         raise DataError(str(error)) from None
 
 
-def cache_folder(cache: Path | None = None) -> Path:
-    """Where decoded sets are kept: ``cache``, else ``$SGD_SUITE_CACHE``, else below the user's cache."""
-    if cache is not None:
-        return Path(cache)
+def cache_folder() -> Path:
+    """Where decoded sets are kept: ``$SGD_SUITE_CACHE``, else below the user's cache."""
     named = os.environ.get("SGD_SUITE_CACHE")
     if named:
         return Path(named).expanduser()

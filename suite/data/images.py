@@ -42,7 +42,6 @@ def load_images(
     name: str,
     split: str,
     root: Path | None = None,
-    cache: Path | None = None,
     *,
     size: int | None = None,
     examples: int | None = None,
@@ -54,7 +53,6 @@ def load_images(
         name: as in :data:`suite.data.catalogue.DATASETS`; ImageNet is streamed instead.
         split: of that set, as the same table names it.
         root: folder in the Hub's layout, or where torchvision downloaded the set to; by default ``$SGD_SUITE_DATA``.
-        cache: folder for decoded sets; by default ``$SGD_SUITE_CACHE``, else below the user's cache folder.
         size: height and width of ``digits`` (8, 28 or 32); no other set offers a choice.
         examples: keep the first so many; ``colours`` generates any number.
         digest: of the pixels and labels of all splits (:func:`content_digest`), which must be those that are found.
@@ -65,14 +63,14 @@ def load_images(
     info = dataset(name)
     _check_request(info, split, size, examples)
     if name == "digits":
-        found = _digits(split, 28 if size is None else size, cache)
+        found = _digits(split, 28 if size is None else size)
     elif name == "colours":
         found = decoded(*embedded.colours(split, examples or info.sizes[split]))
     elif info.load is not None:
         found = _of_ones_own(name, split)
     else:
-        found = _stored(info, split, root, cache)
-    if digest is not None and digest != (content := content_digest(name, root, cache)):
+        found = _stored(info, split, root)
+    if digest is not None and digest != (content := content_digest(name, root)):
         raise DataError(f"{name}: its content is {content}, and the run is of {digest}; plan it anew")
     if examples is not None and examples < len(found.targets):
         found = decoded(found.inputs[:examples], found.targets[:examples])
@@ -103,23 +101,23 @@ def _of_ones_own(name: str, split: str) -> Decoded:
     return decoded(inputs, targets.astype(np.int64))
 
 
-def content_digest(name: str, root: Path | None = None, cache: Path | None = None) -> str:
+def content_digest(name: str, root: Path | None = None) -> str:
     """16 hex digits of all splits of a set, for the settings of its runs: other data have other runs."""
-    found = [load_images(name, split, root, cache).checksum for split in dataset(name).sizes]
+    found = [load_images(name, split, root).checksum for split in dataset(name).sizes]
     return hashlib.sha256(" ".join(found).encode()).hexdigest()[:16]
 
 
-def _digits(split: str, size: int, cache: Path | None) -> Decoded:
+def _digits(split: str, size: int) -> Decoded:
     """The digits as they were made at first use: importing scikit-learn takes longer than a short run."""
     make = lambda: embedded.digits(split, size)
     key = source_key([], "digits", split, size, metadata.version("scikit-learn"))
     try:
-        return cached(cache_folder(cache) / "images", key, make)
+        return cached(cache_folder() / "images", key, make)
     except DataError:  # nowhere to keep them
         return decoded(*make())
 
 
-def _stored(info: DatasetInfo, split: str, root: Path | None, cache: Path | None) -> Decoded:
+def _stored(info: DatasetInfo, split: str, root: Path | None) -> Decoded:
     folder, files = present_files(info.name, split, root)
     key = source_key(files, info.name, split, info.shape)
     if info.shape is not None and info.kind == "characters":
@@ -129,10 +127,10 @@ def _stored(info: DatasetInfo, split: str, root: Path | None, cache: Path | None
         parquet.check_shards(info.name, files)
         rows = parquet.count_rows(info.name, files)
         _complete(info, split, rows, files)
-        return cached(cache_folder(cache) / "images", key, lambda: _decode(info, files, rows))
+        return cached(cache_folder() / "images", key, lambda: _decode(info, files, rows))
     else:
         read = lambda: _downloaded(info, split, folder)
-    found = cached(cache_folder(cache) / "images", key, read)
+    found = cached(cache_folder() / "images", key, read)
     _complete(info, split, len(found.targets), files)
     return found
 

@@ -34,7 +34,7 @@ class IntegrityReport:
         return all(check.passed for check in self.checks)
 
 
-def verify(name: str, root: Path | None = None, cache: Path | None = None) -> IntegrityReport:
+def verify(name: str, root: Path | None = None) -> IntegrityReport:
     """Read a data set and compare it with what is known of it (of ImageNet, footers and first pictures).
 
     A missing or damaged set is a failed check, not an exception; only an unknown name raises DataError.
@@ -48,7 +48,7 @@ def verify(name: str, root: Path | None = None, cache: Path | None = None) -> In
             checks += _streamed(info, root)
         else:
             for split in info.sizes:
-                checks += _images(load_images(name, split, root, cache))
+                checks += _images(load_images(name, split, root))
     except DataError as error:
         checks.append(Check("readable", False, str(error)))
     return IntegrityReport(name, tuple(checks))

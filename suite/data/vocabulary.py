@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import numpy as np
 import sentencepiece
@@ -42,7 +41,7 @@ class Vocabulary:
         return [self._processor.decode(row) if row else "" for row in kept]
 
 
-def train_vocabulary(sentences: Iterable[str], size: int, cache: Path | None = None) -> Vocabulary:
+def train_vocabulary(sentences: Iterable[str], size: int) -> Vocabulary:
     """The byte-pair vocabulary of ``size`` pieces of the text, from the cache if it was trained before.
 
     Byte-pair merges involve no chance, and one thread is used, so the same text gives the same vocabulary. Of
@@ -58,7 +57,7 @@ def train_vocabulary(sentences: Iterable[str], size: int, cache: Path | None = N
         digest.update(hashlib.sha256(line.encode()).digest())
     # kept like decoded data: the bytes of the model, without targets
     train = lambda: (np.frombuffer(_train(lines, size), np.uint8), np.empty(0, np.int64))
-    return Vocabulary(cached(cache_folder(cache) / "vocabularies", digest.hexdigest(), train).inputs.tobytes())
+    return Vocabulary(cached(cache_folder() / "vocabularies", digest.hexdigest(), train).inputs.tobytes())
 
 
 def _train(lines: list[str], size: int) -> bytes:

@@ -1,21 +1,16 @@
 """The learner auto-tuner at work: throughput is measured, learners are added or taken away.
 
-The rules are plain state machines (:mod:`reference_impls.crossbow_tuner`); here they meet a clock. How the gradients
-of the present learners are computed is chosen by measured throughput too (:func:`choose_path`).
+The rules are plain state machines (:mod:`reference_impls.crossbow_tuner`); here they meet a clock.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from statistics import median
-from typing import Any
 
 from reference_impls.crossbow_tuner import Settling, settling
 from suite.model_averaging.engine import Learners
-from suite.runner.autotune import alternating, preferred
 
 LIMIT = 1000  # readings
 
@@ -57,30 +52,3 @@ def tune(
         changed = time.perf_counter() - began if tuner.learners != before else 0.0
         history.append(ThroughputReading(before, throughput, tuner.learners, changed))
     return history
-
-
-def choose_path(
-    learners: Learners,
-    ready: Mapping[str, Any],
-    work: Callable[[], None],
-    *,
-    simple: str = "looped",
-    repeats: int = 3,
-    margin: float = 0.05,
-    timed: Callable[[Mapping[str, Callable[[], None]], int], Mapping[str, Sequence[float]]] = alternating,
-) -> tuple[str, float]:
-    """Leave learners on the fastest of the ``ready`` paths at their present number; its name and median seconds.
-
-    ``work`` trains for an interval and waits for the device; every path does it ``repeats`` times in turns with the
-    others (training goes on meanwhile). ``margin`` is how much less time, as a share, another path than ``simple``
-    must take to be chosen. Raises ValueError if ``simple`` is not ready.
-    """
-
-    def on(path: str) -> None:
-        learners.gradients = ready[path]
-        work()
-
-    seconds = timed({path: partial(on, path) for path in ready}, repeats)
-    path = preferred(seconds, simple, margin)
-    learners.gradients = ready[path]
-    return path, median(seconds[path])

@@ -43,6 +43,7 @@ class Algorithm(Steps):
     differ in either.
     """
 
+    _no_join = ""  # why a process without batches cannot go on exchanging
     _pass: Pass | None = None  # of ``epoch``, under way
     _resumed: Pass | None = None  # that ``resume`` has found
 
@@ -285,7 +286,8 @@ class Algorithm(Steps):
         Raises:
             ValueError: a gradient leaves before the step, or counts for more than itself.
         """
-        self._refuse_join()
+        if self._no_join:
+            raise ValueError(self._no_join)
         self._uneven = self.group.size > 1
         try:
             yield
@@ -294,9 +296,6 @@ class Algorithm(Steps):
                 self._take(0.0)
         finally:
             self._uneven = False
-
-    def _refuse_join(self) -> None:
-        """Raise ValueError where a process without batches cannot go on exchanging."""
 
 
 def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -17,7 +17,6 @@ from suite.optim.core import Core
 from suite.optim.layerwise import CHANGED, Departures
 from suite.optim.solver import Base
 from suite.optim.steps import Collected
-from suite.optim.vector import Pieces
 
 
 class Resting(Alone):
@@ -90,6 +89,9 @@ class DelayedSGD(Algorithm):
         **options: Any,
     ):
         self._delay, self._layerwise, self._order, self._bucket_bytes = delay, layerwise, order, bucket_bytes
+        self._at_once = delay == 0
+        if layerwise:
+            self._no_join = "layer-wise exchange sends gradients before the step; join() needs layerwise=False"
         self._departures: Departures | None = None
         self._written_in_place = False  # gradients of the parameters are views of the vector that is summed
         settings = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, **options}
@@ -135,10 +137,6 @@ class DelayedSGD(Algorithm):
     def _require_rest(self, what: str) -> None:
         if self.core.algorithm.under_way(self.core_state):
             raise ValueError(f"{what} came with exchanges under way; call finish() first")
-
-    def _refuse_join(self) -> None:
-        if self._layerwise:
-            raise ValueError("layer-wise exchange sends gradients before the step; join() needs layerwise=False")
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients. With ``set_to_none=False`` backward writes the next ones where they are summed.
@@ -191,9 +189,6 @@ class DelayedSGD(Algorithm):
         if self._departures:
             return self._gradients, self._departures.finish()
         return super()._collect(learner)
-
-    def _pieces(self) -> Pieces | None:
-        return None if self._delay else super()._pieces()
 
     def _settle(self) -> None:
         if self._departures:

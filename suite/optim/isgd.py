@@ -73,6 +73,8 @@ class ISGD(Algorithm):
     Descent", 2016, Algorithms 1 and 2, Eq. 10; ``reference_impls.isgd``.
     """
 
+    _no_join = "ISGD holds batches against those of the epoch before, so every process needs as many"
+
     def __init__(
         self,
         module: nn.Module,
@@ -98,9 +100,6 @@ class ISGD(Algorithm):
 
     def _facts(self) -> dict[str, Any]:
         return super()._facts() | {"settings": str(self._chosen)}
-
-    def _refuse_join(self) -> None:
-        raise ValueError("ISGD holds batches against those of the epoch before, so every process needs as many")
 
     @property
     def limit(self) -> float:

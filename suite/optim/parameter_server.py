@@ -103,6 +103,8 @@ class Remote(Softsync):
     ``t`` counts the updates behind the weights held here, ``served`` is what the server saw.
     """
 
+    _no_join = "learners of a parameter server wait for nobody; leave join() out"
+
     def __init__(self, module: nn.Module, params: Iterable[Any] | None = None, **settings: Any):
         super().__init__(module, params, **settings)
         facts = {"settings": str(self._chosen), "updates": self.updates}
@@ -199,9 +201,6 @@ class Remote(Softsync):
             "weights were written into the module since the last step (by load_state_dict, clamping, an embedding's "
             "max_norm?), and the next pull would undo that; write them before parameter_server is entered"
         )
-
-    def _refuse_join(self) -> None:
-        raise ValueError("learners of a parameter server wait for nobody; leave join() out")
 
     def take_up(self) -> None:
         """Refused with ValueError."""

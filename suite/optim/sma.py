@@ -96,16 +96,9 @@ class Tuner:
             self._since = None
         return self.rule.learners
 
-    def state(self) -> list[Any]:
-        """What ``load`` goes on from, in plain values."""
-        learners, last, readings, holding = self.rule
-        return [learners, last, list(readings), holding]
-
     def load(self, state: Sequence[Any]) -> None:
-        """Go on from what ``state`` returned; the time since then is not counted."""
-        learners, last, readings, holding = state
-        self.rule = Settling(learners, last, tuple(readings), holding)
-        self._since = None
+        """Go on from the rule as plain values; the time since then is not counted."""
+        self.rule, self._since = Settling(*state), None
 
 
 class SMA(Averaging):
@@ -198,7 +191,7 @@ class SMA(Averaging):
         self.buffers.set_learners(learners)
 
     def _further_state(self) -> dict[str, Any]:
-        tuned = {} if self._tuner is None else {"tuner": self._tuner.state()}
+        tuned = {} if self._tuner is None else {"tuner": tuple(self._tuner.rule)}
         return super()._further_state() | tuned
 
     def __setstate__(self, state: dict[str, Any]) -> None:

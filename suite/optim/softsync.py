@@ -16,7 +16,7 @@ from suite.optim import joining
 from suite.optim.base import Algorithm
 from suite.optim.core import Core
 from suite.optim.solver import Grouped
-from suite.optim.vector import Loss, Pieces
+from suite.optim.vector import Loss
 
 
 class Softsync(Algorithm):
@@ -84,7 +84,7 @@ class Softsync(Algorithm):
         self._chosen: dict[str, Any] = {"workers": learners, "n": n, "per_gradient": per_gradient}
         self._server = rudra_protocol.Server(learners, n)
         self._divisor = max(n, 1) if modulate and not per_gradient else 1
-        self._watch = watch
+        self._watch, self._at_once = watch, not per_gradient
         self._versions: dict[int, Tensor] = {}  # weights that learners hold, by timestamp
         self._spare: Tensor | None = None  # a version that none of them holds any more
         self._learner = 0  # whose turn it is
@@ -166,9 +166,6 @@ class Softsync(Algorithm):
                 self._server.pull(learner)
         self._learner = (self._learner + 1) % self.learners
         self._load()
-
-    def _pieces(self) -> Pieces | None:
-        return None if self._chosen["per_gradient"] else super()._pieces()
 
     def _add(self, read: int) -> None:
         """Add the parameters' gradients to those of the same timestamp ``read``."""

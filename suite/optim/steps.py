@@ -33,6 +33,9 @@ class Steps(torch.optim.Optimizer):
     learners = 1  # replicas that take turns in this process
     _step_supports_amp_scaling = True
     _uneven = False  # within ``join``
+    _at_once = (
+        True  # an update uses a gradient as it comes and no more than once, so it may stay where backward left it
+    )
 
     def __init__(
         self,
@@ -243,7 +246,8 @@ class Steps(torch.optim.Optimizer):
 
     def _pieces(self) -> Pieces | None:
         """The gradient where it lies, if the update needs no other and no copy of it."""
-        return self.vector.pieces() if self._fused and self.learners == self.group.size == 1 else None
+        alone = self.learners == self.group.size == 1
+        return self.vector.pieces() if self._at_once and self._fused and alone else None
 
     def _tell(self, turn: Turn, losses: list[Loss], sums: Tensor | Pieces | None, sent: Sent = ()) -> None:
         self.core_state = self.core.update(self.core_state, turn, losses, sums, sent)

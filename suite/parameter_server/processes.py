@@ -24,9 +24,9 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -63,9 +63,7 @@ class TrainingJob:
     optimizer: Optimizer
     rate: Callable[[int], float]
     updates: int
-    per_leaf: int = 8
-    fan_out: int = 8
-    broadcast_fan_out: int = 2
+    tree: Mapping[str, int] = field(default_factory=dict)  # per_leaf, fan_out, broadcast_fan_out of Layout
     evaluate: Callable[[Tensor], float] | None = None
     epoch: int = 1
 
@@ -213,14 +211,8 @@ def train(group: Group, job: TrainingJob) -> Served | Learner | Observed | None:
         raise ValueError(f"architecture={job.architecture!r} must be 'base', 'adv' or 'adv*'")
     if job.architecture == "adv*" and job.n == 0:
         raise ValueError("Rudra-adv* does not wait for weights, so it cannot run hardsync; use n of 1 or more")
-    layout = Layout.of(
-        group.size,
-        architecture=job.architecture,
-        per_leaf=job.per_leaf,
-        fan_out=job.fan_out,
-        broadcast_fan_out=job.broadcast_fan_out,
-        tested=job.evaluate is not None,
-    )
+    tested = job.evaluate is not None
+    layout = Layout.of(group.size, architecture=job.architecture, tested=tested, **job.tree)
     facts = {"architecture": job.architecture, "n": job.n, "updates": job.updates}
     pushes, weights, told = connect(group, facts, job.x0, layout.pushes, layout.weights, layout.reports)
     rank = group.rank

@@ -25,7 +25,7 @@ from suite.experiment import Experiment, OutOfTime
 from suite.files import fits, read_note
 from suite.runs.store import digest
 from suite.spec import RunSpec, canonical
-from suite.training.numerics import FIELDS, sound
+from suite.training.numerics import FIELDS, sound, synchronise
 
 Name = TypeVar("Name", bound=Hashable)
 SHORT = 10  # spells of rest
@@ -106,8 +106,9 @@ MARGIN, STEADY = 0.05, 0.02
 REPEATS = 7
 REST = 0.02  # seconds, after which torch's threads have gone to sleep
 FEWEST_BATCHES = 2  # of an epoch, below which ISGD has no chart
-# What a search leaves to its driver, and what updates that are timed never come to.
-ENDLESS = {"algorithm": {"name": "sgd"}, "updates": 10**9, "evaluate": {"every": 10**9}}
+# What a search leaves to its driver, and how updates that are timed come to no test.
+ENDLESS = {"algorithm": {"name": "sgd"}, "updates": 10**9}
+PLAIN = {"evaluate": {"every": 10**9}, "order": {"kind": "fixed-cycle"}, "exchange": None}
 
 
 def decide(
@@ -160,9 +161,9 @@ def _kind(spec: RunSpec, execution: Mapping[str, Any], width: int) -> str:
     s = spec.settings
     machine = {name: execution[name] for name in ("device", "threads", "precision")}
     if execution["device"] == "cpu":
-        from suite.training.gradients.native import toolchain
+        from suite.training.gradients.native import SOURCE
 
-        machine["native"] = toolchain()  # a choice names a build, which another compiler would not make
+        machine["native"] = SOURCE.toolchain()  # a choice names a build, which another compiler would not make
     return canonical(
         {
             "model": s["model"],
@@ -362,19 +363,14 @@ def update_call(
     Not gradients alone: what an algorithm does beside them is a good part of a small network's update, a captured or
     native update takes it in, and a pack does it for each of its runs. Whatever fails, fails in a call.
     """
-    from suite.communication.collectives import in_process
     from suite.experiment import Context
     from suite.runner.pilot import build, update_of
-    from suite.training.build import Setup, make_algorithm, make_optimizer, make_order
+    from suite.training.build import set_up
 
     @functools.cache
     def begun() -> Callable[[], object]:
-        settings = {**ENDLESS, **spec.settings, "evaluate": ENDLESS["evaluate"]}
-        workers = settings.get("workers", 1)
-        order = make_order({"kind": "fixed-cycle"}, problem.targets, settings["batch"], workers, 0)
-        solver = make_optimizer(settings["descent"], problem.flat)
-        algorithm = make_algorithm(settings["algorithm"], solver, in_process(workers), order.batches_per_epoch)
-        made = Setup(problem, problem.flat.point(), order, algorithm, problem.inputs, problem.targets)
+        settings = {**ENDLESS, **spec.settings, **PLAIN}
+        made = set_up(settings, 0, problem, problem.inputs, problem.targets)
         context = Context(Path(), {**execution, "path": path})
         return update_of(build(RunSpec(spec.experiment, settings), context, made), made, shared)
 
@@ -387,12 +383,9 @@ def update_call(
 
 def finished(call: Callable[[], object], device: str) -> Callable[[], object]:
     """A call that returns when its work is done on the device."""
-    if device != "cuda":
-        return call
-    import torch
 
     def waited() -> None:
         call()
-        torch.cuda.synchronize()
+        synchronise(device)
 
     return waited

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from math import prod
 
 from suite.data.catalogue import DATASETS
 from suite.experiment import Experiment, lazily
@@ -94,10 +95,7 @@ def memory(spec: RunSpec) -> int:
     """Bytes: interpreter and torch, the data set as uint8, ten vectors of parameters per worker, activations."""
     s = spec.settings
     network, info = counts(s["model"]["name"]), DATASETS[s["data"]["name"]]
-    pixels = 1
-    for extent in network.input_shape:
-        pixels *= extent
-    images = (info.sizes["train"] + test_size(info.name)) * pixels
+    images = (info.sizes["train"] + test_size(info.name)) * prod(network.input_shape)
     vectors = 4 * network.parameters * 10 * s.get("workers", 1)
     return 350_000_000 + images + vectors + 8 * max(s["batch"], 500) * network.activations_per_example
 

@@ -16,7 +16,7 @@ from suite.runner.packing import Lockstep
 from suite.spec import RunSpec, trainings
 from suite.training.build import Setup, assemble
 from suite.training.loop import TrainingRun
-from suite.training.numerics import apply
+from suite.training.numerics import apply, synchronise
 
 IMAGES = 1000  # of an evaluation that is timed
 WARM = 2  # updates that are not
@@ -43,11 +43,11 @@ def training(spec: RunSpec, execution: Mapping[str, Any], width: int, data: Path
         update = update_of(session, made, shared)
         for _ in range(WARM):
             update()
-        wait(execution)
+        synchronise(execution["device"])
         count, began = 0, clock()
         while not count or clock() - began < seconds:
             update()
-            wait(execution)
+            synchronise(execution["device"])
             count += 1
         each = (clock() - began) / count / shared
     updates = expected_updates(spec)
@@ -85,11 +85,3 @@ def evaluation_seconds(session: TrainingRun, clock: Callable[[], float]) -> floa
     made.problem.evaluate(x, buffers, inputs, targets)
     images = len(made.test_targets) + (settings["evaluate"].get("train_examples") or 0)
     return (clock() - began) / len(targets) * images
-
-
-def wait(execution: Mapping[str, Any]) -> None:
-    """Let the device finish."""
-    if execution["device"] == "cuda":
-        import torch
-
-        torch.cuda.synchronize()

@@ -16,7 +16,6 @@ from functools import partial
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from types import TracebackType
-from typing import Protocol
 
 from suite import interruption
 from suite.runner.packing import Pack, RunReport
@@ -26,10 +25,8 @@ NO_MEMORY = "OutOfMemoryError"  # how torch calls it that a device has none left
 GRACE = 5.0  # seconds more than a run may take to leave its checkpoint, after which a worker is killed
 
 
-class ComputePack(Protocol):
-    """What a worker does with a pack: importable by name, and pickled once when the worker starts."""
-
-    def __call__(self, pack: Pack, *, progress: Callable[[float], None]) -> Sequence[RunReport]: ...
+# What a worker does with a pack and its ``progress``: importable by name, and pickled once when the worker starts.
+ComputePack = Callable[..., Sequence[RunReport]]
 
 
 def work(orders: Connection, compute: ComputePack) -> None:

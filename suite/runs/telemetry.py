@@ -30,13 +30,14 @@ class Absent(Exception):
 
 
 class Gpu:
-    """The card that CUDA calls the first, through NVML. Raises Absent when there is no NVML, no driver or no card.
+    """The card that CUDA calls the first, through NVML. Raises Absent when there is no NVML, no driver or no card."""
 
-    ``nvml`` is the module ``pynvml``, or what stands for it.
-    """
-
-    def __init__(self, nvml: Any = None):
-        self.nvml = nvml = nvml or _pynvml()
+    def __init__(self) -> None:
+        try:
+            import pynvml as nvml
+        except ImportError as error:
+            raise Absent(f"the package nvidia-ml-py is not installed ({error})") from error
+        self.nvml = nvml
         try:
             nvml.nvmlInit()
             first = first_visible()
@@ -90,14 +91,6 @@ def first_visible() -> int | str:
     return int(named) if named.isdecimal() else named or 0
 
 
-def _pynvml() -> Any:
-    try:
-        import pynvml
-    except ImportError as error:
-        raise Absent(f"the package nvidia-ml-py is not installed ({error})") from error
-    return pynvml
-
-
 class Host:
     """The machine's processors and this process."""
 
@@ -131,17 +124,17 @@ class Host:
 class Watch:
     """Looks at the machine now, every ``period`` seconds in a thread, and when asked. Use as a context manager.
 
-    ``device`` "cuda" looks at the first card too, through ``nvml`` if that is given.
+    ``device`` "cuda" looks at the first card too.
     """
 
-    def __init__(self, device: str = "cpu", period: float = PERIOD, nvml: Any = None):
+    def __init__(self, device: str = "cpu", period: float = PERIOD):
         self.period, self.about = period, {}
         self.sources: dict[str, Look] = {"cpu": Host().look}
         if device != "cuda":
             self.about = {"gpu": {}, "gpu_absent": f"timed on device {device}"}
         else:
             try:
-                card = Gpu(nvml=nvml)
+                card = Gpu()
             except Absent as absent:
                 self.about = {"gpu": {}, "gpu_absent": str(absent)}
             else:

@@ -248,31 +248,28 @@ def assemble(
         inputs, targets = inputs[drawn], targets[drawn]
     network = make_network(settings["model"], run_seed, device, dtype)
     flat = FlatModule(network, channels_last=execution["channels_last"])
-    workers = settings.get("workers", 1)
-    batches = make_order(
-        settings.get("order", {"kind": "fixed-cycle"}), targets, settings["batch"], workers, seed(run_seed, "order")
-    )
     augmentation = None
     if "augment" in settings:
         crop_flip = transforms.CropFlip(**fields(transforms.CropFlip, thaw(settings["augment"]), "augment"))
         augmentation = Augmentation(crop_flip, *inputs.shape[-2:])
-        batches = Augmented(batches, augmentation, seed(run_seed, "augment"))
-    algorithm = make_algorithm(
-        settings["algorithm"],
-        make_optimizer(settings["descent"], flat),
-        make_exchange(settings.get("exchange"), workers),
-        batches.batches_per_epoch,
+    problem = Classification(
+        flat, inputs, targets, decode, augmentation=augmentation, numerics=Numerics.of(execution)
     )
-    return Setup(
-        problem=Classification(
-            flat, inputs, targets, decode, augmentation=augmentation, numerics=Numerics.of(execution)
-        ),
-        x0=flat.point(),
-        order=batches,
-        algorithm=algorithm,
-        test_inputs=testing.inputs,
-        test_targets=testing.targets,
-    )
+    return set_up(settings, run_seed, problem, testing.inputs, testing.targets)
+
+
+def set_up(
+    settings: Mapping[str, Any], run_seed: int, problem: Classification, test_inputs: Tensor, test_targets: Tensor
+) -> Setup:
+    """The order and the algorithm of a run on a problem that is there."""
+    workers, flat = settings.get("workers", 1), problem.flat
+    kind = settings.get("order", {"kind": "fixed-cycle"})
+    batches = make_order(kind, problem.targets, settings["batch"], workers, seed(run_seed, "order"))
+    if problem.augmentation is not None:
+        batches = Augmented(batches, problem.augmentation, seed(run_seed, "augment"))
+    solver, collective = make_optimizer(settings["descent"], flat), make_exchange(settings.get("exchange"), workers)
+    algorithm = make_algorithm(settings["algorithm"], solver, collective, batches.batches_per_epoch)
+    return Setup(problem, flat.point(), batches, algorithm, test_inputs, test_targets)
 
 
 def random_classification(

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from suite.training.flat import aligned, arranged
 from suite.training.loss_reading import LossReading, read_loss
-from suite.training.recording import Body, GraphRecorder
+from suite.training.recording import Body, CudaGraphs
 
 Sums = tuple[Tensor, Tensor]  # of a chunk: loss and wrong answers (0-d)
 Losses = Callable[[Tensor, Tensor, Tensor], Tensor]  # at a point [d], on images with labels: of each example [b]
@@ -107,7 +107,7 @@ class CapturedTest:
     The problem's transform decodes images; they are taken as they are where they are ``decoded`` already.
     """
 
-    def __init__(self, problem: Any, recorder: GraphRecorder, decoded: bool = False):
+    def __init__(self, problem: Any, recorder: CudaGraphs, decoded: bool = False):
         self.problem, self.recorder, self.decoded = problem, recorder, decoded
         self._chunks: dict[tuple[Any, ...], tuple[ChunkTest, Body]] = {}
 

@@ -39,6 +39,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -55,7 +56,7 @@ from suite.training.build import Setup, assemble
 from suite.training.curves import CurveRecorder
 from suite.training.gradients.backend import Backend, compute_gradients
 from suite.training.gradients.paths import backend_of, seed_masks
-from suite.training.numerics import apply
+from suite.training.numerics import apply, synchronise
 from suite.training.optimizers import in_place
 from suite.training.schedules import buckets, shape_at
 
@@ -116,6 +117,7 @@ class TrainingRun:
         self.exchange = exchange if isinstance(exchange, CountingCollective) else None  # counts what is sent
         self.members = torch.arange(self.workers, device=made.x0.device)
         self.rates: dict[float, torch.Tensor] = {}
+        self._synchronise = partial(synchronise, context.device)
         self.clock: WallClock | ChargedClock = WallClock(synchronise=self._synchronise)
 
     @property
@@ -130,10 +132,6 @@ class TrainingRun:
         """Count this much of a shared step as this run's."""
         assert isinstance(self.clock, ChargedClock), "a run whose steps are shared"
         self.clock.spent += seconds
-
-    def _synchronise(self) -> None:
-        if self.context.device == "cuda":
-            torch.cuda.synchronize()
 
     def run(self) -> Outcome:
         """Run, or go on from the last checkpoint, to the end."""

@@ -124,6 +124,12 @@ def apply(execution: Mapping[str, Any]) -> None:
     keep_freed_memory()
 
 
+def synchronise(device: str) -> None:
+    """Wait until a device has done what it was given."""
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
 class OwnKernels:
     """Inside it a CPU differentiates convolutions by torch's own kernels, not by oneDNN's."""
 

@@ -1,32 +1,20 @@
 """Recording a body as a CUDA graph, which one call launches again and again.
 
 A body is a function without arguments that reads and writes tensors which stay where they are, never asks the device
-for a value and does the same operations every time. A :class:`Recorder` turns it into a call.
+for a value and does the same operations every time. :class:`CudaGraphs` turns it into a call.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
 Body = Callable[[], None]
 STREAMS = 8  # branches of a graph that may run side by side
 WARM = 3  # calls before the capture: libraries allocate their workspaces in the first ones
-
-
-class GraphRecorder(Protocol):
-    """Makes a call out of a body, which it may run several times before."""
-
-    def record(self, body: Body) -> Body:
-        """A call that does what the body does, with the tensors that the body holds."""
-        ...
-
-    def side_by_side(self, branches: Sequence[Body]) -> None:
-        """Run branches that touch nothing in common; what follows may use what they wrote. Used inside a body."""
-        ...
 
 
 class CudaGraphs:
@@ -36,6 +24,7 @@ class CudaGraphs:
         self._streams: list[torch.cuda.Stream] = []
 
     def record(self, body: Body) -> Body:
+        """A call that does what the body does, with the tensors that it holds; it runs the body some times before."""
         side = torch.cuda.Stream()  # what runs before a capture must not run on the stream that is captured
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
@@ -48,6 +37,7 @@ class CudaGraphs:
         return graph.replay
 
     def side_by_side(self, branches: Sequence[Body]) -> None:
+        """Run branches that touch nothing in common; what follows may use what they wrote. Used inside a body."""
         while len(self._streams) < min(STREAMS, len(branches)):
             self._streams.append(torch.cuda.Stream())
         streams = self._streams[: len(branches)]

@@ -92,7 +92,7 @@ def word_loss(logits: Tensor, target: Tensor, reduction: str = "mean") -> Tensor
 
 
 class Translation:
-    """The training problem: satisfies ``problems.Problem``, with batches of sentences instead of images."""
+    """The training problem, with batches of sentences instead of images."""
 
     q, batch_norm, dropout, numerics = 0, False, False, AS_WRITTEN
 
@@ -121,22 +121,6 @@ class Translation:
         inputs, target = batch
         logits = torch.func.functional_call(self.flat.module, self.flat.named(x), (inputs,))
         return word_loss(logits, target), buffers
-
-
-@torch.no_grad()
-def greedy(network: Any, source: Tensor, mask: Tensor, limit: int) -> list[list[int]]:
-    """The most probable word at each position, up to the end mark or ``limit`` words."""
-    encoded = network.encode(source, mask)
-    state, word = encoded.start, torch.full((len(source),), BEGIN, device=source.device)
-    words, done = [], torch.zeros(len(source), dtype=torch.bool, device=source.device)
-    for _ in range(limit):
-        step = network.step(encoded, word, state)
-        state, word = step.state, step.logits.argmax(1)
-        words.append(torch.where(done, END, word))
-        done = done | (word == END)
-        if done.all():
-            break
-    return _closed(torch.stack(words, 1))
 
 
 @torch.no_grad()
@@ -194,10 +178,7 @@ def translate(
     rows = problem.corpus.vocabulary.encode(sentences)
     for start in range(0, len(rows), chunk):
         source = padded(rows[start : start + chunk], PAD).to(problem.device)
-        mask = source != PAD
-        found += (
-            greedy(network, source, mask, limit) if beam == 1 else beam_search(network, source, mask, beam, limit)
-        )
+        found += beam_search(network, source, source != PAD, beam, limit)
     network.train()
     return problem.corpus.vocabulary.decode(found)
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from suite.model_averaging.tuner import choose_path, tune
+from suite.model_averaging.tuner import tune
 
 
 class Scripted:
@@ -44,24 +44,3 @@ def test_never_settling_is_an_error():
     learners = Scripted(lambda k: 2.0**k)
     with pytest.raises(ValueError, match="has not settled after 1000 readings"):
         tune(learners, learners.measure)
-
-
-@pytest.mark.parametrize(("captured", "chosen"), [(0.5, "captured"), (0.97, "looped")])
-def test_the_fastest_path_is_left_in_place(captured, chosen):
-    class Switched:
-        gradients = "nothing yet"
-
-    learners, used = Switched(), []
-
-    def clock(sides, repeats):
-        """Times of a machine on which a captured graph takes so much of the simple path's time."""
-        for side in sides.values():
-            side()
-        return {"looped": [1.0] * repeats, "captured": [captured] * repeats}
-
-    ready = {"looped": "one by one", "captured": "a graph"}
-    path, seconds = choose_path(learners, ready, lambda: used.append(learners.gradients), timed=clock, margin=0.05)
-    assert used == ["one by one", "a graph"]
-    assert path == chosen
-    assert learners.gradients == ready[chosen]
-    assert seconds == {"captured": captured, "looped": 1.0}[chosen]

@@ -13,7 +13,7 @@ from suite.training.gradients import native
 
 
 def forget() -> None:
-    for memory in (machine_code.compiler, native.toolchain, native.library):
+    for memory in (machine_code.compiler, native.library):
         memory.cache_clear()
 
 

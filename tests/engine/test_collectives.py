@@ -53,9 +53,9 @@ def test_a_collective_has_one_row_and_one_lane_unless_it_is_told_and_never_none(
             Processes(group, **given)
 
 
-def test_sums_are_counted_by_how_many_numbers_they_have():
+def test_sums_are_counted_by_the_bytes_that_they_have():
     counted = CountingCollective(Local(2))
     assert (counted.workers, counted.rows) == (2, 2)
     assert counted.sum(torch.ones(2, 3)).tolist() == [2.0] * 3
     assert isinstance(counted.start(torch.ones(1, 5)), CompletedSum)
-    assert counted.sizes == [3, 5]
+    assert counted.sent == (3 + 5) * 4

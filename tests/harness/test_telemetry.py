@@ -55,8 +55,9 @@ class Card:
         return 1000 * self.watts[min(self.looks, len(self.watts)) - 1]
 
 
-def test_a_card_is_read_at_both_ends_and_in_between():
-    with Watch("cuda", period=1e6, nvml=Card()) as watching:
+def test_a_card_is_read_at_both_ends_and_in_between(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "pynvml", Card())
+    with Watch("cuda", period=1e6) as watching:
         watching.look()
         seen = watching.seen()
     assert seen["gpu_name"] == "A card 0"
@@ -72,8 +73,9 @@ def test_a_card_is_read_at_both_ends_and_in_between():
 
 
 @pytest.mark.parametrize("broken", ["nvmlInit", "nvmlDeviceGetHandleByIndex"])
-def test_without_a_card_the_reason_is_given(broken: str):
-    with Watch("cuda", nvml=Card(broken=broken)) as watching:
+def test_without_a_card_the_reason_is_given(broken: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "pynvml", Card(broken=broken))
+    with Watch("cuda") as watching:
         seen = watching.seen()
     assert seen["gpu"] == {}
     assert seen["gpu_absent"] == "NVML: Not Supported"
@@ -102,7 +104,8 @@ def test_all_reasons_for_which_a_card_was_held_back_are_named_in_order(monkeypat
     for place, name in enumerate(names):
         setattr(card, f"nvmlClocksThrottleReason{name}", 16 << place)
     monkeypatch.setattr(card, "nvmlDeviceGetCurrentClocksThrottleReasons", lambda handle: 0xFFF, raising=False)
-    with Watch("cuda", nvml=card) as watching:
+    monkeypatch.setitem(sys.modules, "pynvml", card)
+    with Watch("cuda") as watching:
         seen = watching.seen()
     assert seen["gpu"]["throttled"] == sorted([*names, "SwPowerCap", "HwSlowdown"])
 

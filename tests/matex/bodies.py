@@ -133,7 +133,7 @@ def replica(group: Group, delay: int, updates: int = 5) -> dict[str, Any]:
     opt.core.algorithm = replace(opt.core.algorithm, collective=counted)
     begun, arrived, memory = opt.vector.x.clone(), list[int](), set[int]()
     for parameter in network.parameters():
-        parameter.register_post_accumulate_grad_hook(lambda _: arrived.append(len(counted.sizes)))
+        parameter.register_post_accumulate_grad_hook(lambda _: arrived.append(len(counted.sums)))
     draw = torch.Generator().manual_seed(group.rank)
     for _ in range(updates):
         opt.zero_grad(set_to_none=False)
@@ -145,7 +145,7 @@ def replica(group: Group, delay: int, updates: int = 5) -> dict[str, Any]:
     opt.finish()
     return {
         "weights": [each.tolist() for each in (drawn, begun, opt.vector.x)],
-        "sums": len(counted.sizes),
+        "sums": len(counted.sums),
         "early": max(early),  # sums of an update that began before its backward had ended
         "buffers": len(memory) - 1 + len({total.wait().data_ptr() for total in counted.sums} - memory),
         "threads": len(collective.lanes),

@@ -38,12 +38,21 @@ def test_a_bucket_is_filled_to_the_byte_from_behind():
     assert buckets(vector.segments, 4, 199) == (slice(60, 100), slice(30, 60), slice(0, 30))
 
 
+class Noted(CountingCollective):
+    """Keeps the numbers of each sum."""
+
+    def start(self, rows, each=None):
+        self.sizes.append(rows.shape[-1])
+        return super().start(rows, each)
+
+
 def test_segments_leave_during_backward_in_one_order():
     """When the first layer's gradient arrives, those of all others have left; without layers, nothing has."""
     for layerwise in (True, False):
         module = network()
         opt = DelayedSGD(module, lr=RATE, layerwise=layerwise, fused=False)
-        counted, seen = CountingCollective(opt.core.algorithm.collective), []
+        counted, seen = Noted(opt.core.algorithm.collective), []
+        counted.sizes = []
         opt.core.algorithm = replace(opt.core.algorithm, collective=counted)
         first = next(module.parameters())
         first.register_post_accumulate_grad_hook(lambda _, counted=counted, seen=seen: seen.extend(counted.sizes))

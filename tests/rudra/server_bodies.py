@@ -97,7 +97,7 @@ def dyadic_rows(learner: int, number: int) -> Tensor:
 def tree_job(architecture: str, n: int, updates: int, gradient: Any = dyadic) -> TrainingJob:
     return TrainingJob(
         architecture, n, torch.zeros(4, dtype=torch.float64), dyadic_rows, gradient,
-        CaffeSGD(0.5), lambda t: 0.125, updates, per_leaf=2, fan_out=2,
+        CaffeSGD(0.5), lambda t: 0.125, updates, tree={"per_leaf": 2, "fan_out": 2},
     )  # fmt: skip
 
 

@@ -26,7 +26,7 @@ from reference_impls.crossbow_tuner import Literal, Settling, literal, settling
 from suite.communication.collectives import Local
 from suite.experiment import Context
 from suite.model_averaging.engine import Learners
-from suite.model_averaging.tuner import ThroughputReading, choose_path, tune
+from suite.model_averaging.tuner import ThroughputReading, tune
 from suite.models import classifier, initialise
 from suite.runner.autotune import alternating, preferred
 from suite.runs.store import Outcome
@@ -169,11 +169,15 @@ def walk(
     bench = Bench(ready[SIMPLE], 1, settings["batch"], device)
     chosen: list[str] = []
 
+    def train_on(path: str) -> None:
+        bench.learners.gradients = ready[path]
+        bench.turns(settings["turns"])
+
     def measure() -> float:
-        work = partial(bench.turns, settings["turns"])
-        path, seconds = choose_path(bench.learners, ready, work, simple=SIMPLE, repeats=1, margin=MARGIN)
-        chosen.append(path)
-        return settings["turns"] * bench.learners.k * settings["batch"] / seconds
+        seconds = alternating({path: partial(train_on, path) for path in ready}, 1)  # training goes on meanwhile
+        chosen.append(path := preferred(seconds, SIMPLE, MARGIN))
+        bench.learners.gradients = ready[path]
+        return settings["turns"] * bench.learners.k * settings["batch"] / seconds[path][0]
 
     return tune(bench.learners, measure, threshold=settings["threshold"], readings=3, most=most), chosen
 

@@ -38,7 +38,7 @@ def part(group: Group, settings: Mapping[str, Any], system: str, run_seed: int) 
     drawn = GammaDurations(settings["seconds"], settings["jitter"], run_seed)
     job = TrainingJob(
         system, settings["n"], torch.zeros(settings["numbers"]), lambda learner, number: drawn(learner), asleep,
-        CaffeSGD(0.0), lambda t: 0.0, settings["updates"], per_leaf=settings["per_leaf"],
+        CaffeSGD(0.0), lambda t: 0.0, settings["updates"], tree={"per_leaf": settings["per_leaf"]},
     )  # fmt: skip
     found = train(group, job)
     if isinstance(found, Served):

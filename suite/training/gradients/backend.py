@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,48 +16,22 @@ from reference_impls.contract import Algorithm, Points, Turn
 from reference_impls.numbers import on_device
 from suite.training.evaluation import CapturedTest, read
 from suite.training.loss_reading import LossReading
-from suite.training.numerics import Numerics
-from suite.training.recording import CudaGraphs, GraphRecorder, refusal
+from suite.training.recording import CudaGraphs, refusal
 
 Batch = tuple[Tensor, ...]
 Rows = tuple[Tensor, Tensor, Tensor]  # losses [n], gradients [n, d], buffers [n, q]
-
-
-class Problem(Protocol):
-    """``fetch`` turns example indices [b] into a batch; ``loss`` is the mean loss of a batch at a point."""
-
-    d: int
-    q: int
-    batch_norm: bool
-    dropout: bool
-    numerics: Numerics
-
-    def b0(self) -> Tensor: ...
-
-    def fetch(self, examples: Tensor) -> Batch: ...
-
-    def loss(self, x: Tensor, buffers: Tensor, batch: Batch) -> tuple[Tensor, Tensor]: ...
 
 
 CHUNKS = {"cpu": 50, "cuda": 2000}  # examples read at a time: small chunks let a test end early
 Updated = tuple[Any, Tensor, dict[str, Tensor]]  # state, buffers [1, q], scalars worth a curve (0-d)
 
 
-class Step(Protocol):
-    """A whole update of one worker. It may overwrite the state passed in, and the next call the state returned."""
-
-    def __call__(
-        self, turn: Turn, points: Points, state: Any, buffers: Tensor, examples: Tensor, lr: Tensor
-    ) -> Updated: ...
-
-
-class ServerStep(Protocol):
-    """An update of a parameter server along gradients that all read one version of its weights.
-
-    ``batch`` is that of all of them. Gives the state and the loss (nats); the state passed in may be overwritten.
-    """
-
-    def __call__(self, turn: Turn, state: Any, batch: Batch, lr: float) -> tuple[Any, float]: ...
+# A whole update of one worker, from turn, points, state, buffers, examples and rate. It may overwrite the state
+# passed in, and the next call the state returned.
+Step = Callable[[Turn, Points, Any, Tensor, Tensor, Tensor], Updated]
+# An update of a parameter server along gradients that all read one version of its weights, from turn, state, the
+# batch of all of them and rate. It gives the state and the loss (nats); the state passed in may be overwritten.
+ServerStep = Callable[[Turn, Any, Batch, float], tuple[Any, float]]
 
 
 class Reader(NamedTuple):
@@ -70,6 +44,9 @@ class Reader(NamedTuple):
 class Backend:
     """Computes the gradients of a problem; every backend is the slow twin's equal up to rounding.
 
+    A problem's ``fetch`` turns example indices [b] into a batch, ``loss`` is the mean loss of a batch at a point, and
+    ``b0`` gives its first buffers.
+
     A subclass defines ``__call__``. It overrides ``step``, ``evaluate`` or ``reader`` where it has a faster way than
     gradients followed by the algorithm's own update, or than tests by autograd's forward pass. Tensors that are
     returned are borrowed: they are valid until the next call.
@@ -77,7 +54,7 @@ class Backend:
 
     name: ClassVar[str]
     one_length: ClassVar[bool] = False  # whether the batches of one call must have one length
-    recorder: GraphRecorder | None = None  # of calls beside these gradients, tests among them
+    recorder: CudaGraphs | None = None  # of calls beside these gradients, tests among them
 
     def __init__(self, problem: Any):
         self.problem = problem
@@ -147,7 +124,7 @@ class GradientWork(NamedTuple):
 
 
 def join_batches(
-    problem: Problem, points: Points, buffers: Tensor, examples: Tensor, *, join: bool = True
+    problem: Any, points: Points, buffers: Tensor, examples: Tensor, *, join: bool = True
 ) -> GradientWork:
     """What has to be computed for points with examples [n, b].
 

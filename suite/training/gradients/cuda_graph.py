@@ -23,7 +23,7 @@ from reference_impls.contract import Algorithm, Points, Turn
 from suite.training.evaluation import CapturedTest
 from suite.training.flat import aligned
 from suite.training.gradients.backend import Backend, Batch, Rows, Updated
-from suite.training.recording import Body, CudaGraphs, GraphRecorder, mask_refusal, refusal
+from suite.training.recording import Body, CudaGraphs, mask_refusal, refusal
 
 KEPT = 8  # graphs of different shapes: each holds a pool of memory of its own
 WORTH_COPYING = 4_000_000  # parameters above which copying the state is taken to cost more than launching the update
@@ -34,9 +34,9 @@ class Captured(Backend):
 
     name = "captured"
     one_length = True
-    recorder: GraphRecorder
+    recorder: CudaGraphs
 
-    def __init__(self, problem: Any, recorder: GraphRecorder | None = None):
+    def __init__(self, problem: Any, recorder: CudaGraphs | None = None):
         if why := refusal(problem) if recorder is None else mask_refusal(problem):
             raise ValueError(f"gradients cannot be captured: {why}; use path looped or vectorised")
         super().__init__(problem)
@@ -84,7 +84,7 @@ class RowGradients:
     def __init__(
         self,
         problem: Any,
-        recorder: GraphRecorder,
+        recorder: CudaGraphs,
         points: Tensor,
         buffers: Tensor,
         inputs: tuple[Tensor, ...],

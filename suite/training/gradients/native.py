@@ -127,12 +127,6 @@ def _square(*extents: Any) -> str:
 # ---------------------------------------------------------------- building
 
 
-@cache
-def toolchain() -> str:
-    """What every build here depends on besides its plan, as a digest; empty without a compiler."""
-    return SOURCE.toolchain()
-
-
 class Library:
     """A plan's machine code. ``build`` names it: equal builds give equal bits on the same processor."""
 
