@@ -52,7 +52,7 @@ def spawn(
     workers: int,
     *arguments: Any,
     timeout: float = TIMEOUT,
-    lab: link.Lab | None = None,
+    lab: Sequence[str] = (),
 ) -> list[Any]:
     """Run ``body(group, *arguments)`` in ``workers`` gloo processes; what each returned, by rank.
 
@@ -78,12 +78,12 @@ def spawn(
         return _collect(answers, statuses)
 
 
-def _attempt(orders: Sequence[Any], lab: link.Lab | None, patience: float) -> list[int | None]:
+def _attempt(orders: Sequence[Any], lab: Sequence[str], patience: float) -> list[int | None]:
     """The exit statuses of workers that are given these orders, None for one that had to be killed."""
     crew: list[ForkServerProcess] = []
     try:
         for rank, order in enumerate(orders):
-            given = pickle.dumps(order), dict(os.environ), lab.networks[rank] if lab else ""
+            given = pickle.dumps(order), dict(os.environ), lab[rank] if lab else ""
             with blocked([signal.SIGINT]):  # Ctrl-C is this process's, which ends its workers
                 worker = FORKED.Process(target=_forked, args=given, daemon=True)
                 worker.start()

@@ -17,9 +17,8 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 COMMAND_SECONDS = 10.0
 INTERFACE = "lab0"  # of every host, on the link to the bridge
@@ -79,17 +78,6 @@ def _fresh() -> int:
         return thread.submit(make).result()
 
 
-@dataclass(frozen=True)
-class Lab:
-    """Hosts by rank; ``networks`` are paths of their namespaces, good while the process that made them holds them."""
-
-    networks: tuple[str, ...]
-
-    def prefix(self, rank: int) -> Sequence[str]:
-        """Command prefix that runs a program on the host of ``rank``."""
-        return ("nsenter", f"--net={self.networks[rank]}")
-
-
 def address(rank: int) -> str:
     """The address of a host, the same in every lab."""
     return f"10.213.77.{rank + 1}"
@@ -109,8 +97,8 @@ def shape(interface: str, bits_per_second: float) -> None:
 
 
 @contextlib.contextmanager
-def lab(hosts: int = 2, bits_per_second: float = 0.0) -> Iterator[Lab]:
-    """Fresh hosts on one bridge, gone with all they hold at the end.
+def lab(hosts: int = 2, bits_per_second: float = 0.0) -> Iterator[tuple[str, ...]]:
+    """Fresh hosts on one bridge, gone with all they hold at the end; gives the paths of their namespaces by rank.
 
     Args:
         hosts: how many.
@@ -147,13 +135,13 @@ def lab(hosts: int = 2, bits_per_second: float = 0.0) -> Iterator[Lab]:
                 _call("ip", "link", "set", "lo", "up")
                 if bits_per_second:
                     shape(INTERFACE, bits_per_second)
-        yield Lab(tuple(ends))
+        yield tuple(ends)
 
 
 def probe() -> str:
     """Why a shaped link cannot be had here; empty when it can."""
     try:
-        with lab() as made, inside(made.networks[0]):
+        with lab() as made, inside(made[0]):
             shape(INTERFACE, 1e8)
     except NoLab as error:
         return str(error)

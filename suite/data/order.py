@@ -323,9 +323,7 @@ def word_batches(lengths: Tensor | Sequence[int], words: int, seed: int | None, 
     if int(counts.min()) < 1:
         empty = int(counts.argmin())
         raise ValueError(f"sentence {empty} has {int(counts[empty])} target words; leave it out")
-    order = torch.arange(len(counts))
-    if seed is not None:
-        order = torch.randperm(len(counts), generator=counter.generator(seed, epoch))
+    order = _permutation(len(counts), seed, epoch)
     ends = counts[order].cumsum(0)  # words up to and including each sentence
     cuts, filled = [0], 0
     while cuts[-1] < len(counts):

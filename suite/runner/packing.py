@@ -9,6 +9,7 @@ what the others get does not depend on it, to the bit.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from suite.training.loop import TrainingRun
 
 NOT_BEGUN = "not begun"  # status of a run that is late before anything of it was computed
+# Of executions whose runs may share a step
+ALIKE = ("path", "width", "threads", "precision", "device", "channels_last", "deterministic")
 WIDEST = 16  # runs in a pack: memory grows with it, and so does what a dead worker takes along
 
 
@@ -120,22 +123,15 @@ def training_session(spec: RunSpec, context: Context, first: TrainingRun | None)
 
 def run_together(runs: Sequence[tuple[RunSpec, Context]], build: Build) -> Iterator[tuple[int, Outcome | Exception]]:
     """Runs whose executions name a pack. Yields (place in ``runs``, outcome or what went wrong) as they end."""
-    groups: list[dict[int, int]] = []  # slot -> place, one dictionary for each set of runs that fit together
-    shapes: list[tuple[Any, ...]] = []
+    groups: dict[Hashable, dict[int, int]] = {}  # slot -> place, of each set of runs that fit together
+    seen: Counter[Hashable] = Counter()
     for place, (_, context) in enumerate(runs):
-        execution = context.execution
-        names = ("path", "width", "threads", "precision", "device", "channels_last", "deterministic")
-        shape = tuple(execution[name] for name in names)
-        slot = execution["slot"]
-        for known, group in zip(shapes, groups, strict=True):
-            if known == shape and slot not in group:
-                group[slot] = place
-                break
-        else:
-            shapes.append(shape)
-            groups.append({slot: place})
-    for group in groups:
-        yield from _together(runs, group, build)
+        *shape, slot = (context.execution[name] for name in (*ALIKE, "slot"))
+        group = (*shape, seen[*shape, slot])  # a slot that is taken begins another group
+        seen[*shape, slot] += 1
+        groups.setdefault(group, {})[slot] = place
+    for members in groups.values():
+        yield from _together(runs, members, build)
 
 
 def _together(

@@ -49,7 +49,7 @@ def test_a_ring_of_three_takes_what_the_rate_allows_and_leaves_nothing():
     """Each of three workers sends two thirds of 2 MB twice, through a bridge, less what the bucket holds."""
     before = {p.pid for p in psutil.Process().children(recursive=True)}
     with netlab.lab(3, 1e8) as lab:
-        inside = {os.stat(network).st_ino for network in lab.networks}
+        inside = {os.stat(network).st_ino for network in lab}
         seconds = spawn(bodies.timed_exchange, 3, timeout=30, lab=lab)[0]
         assert inside < namespaces()
     assert seconds > 0.9 * (2 * 2 / 3 * 2e6 - 128_000) * 8 / 1e8
@@ -63,7 +63,7 @@ def test_nothing_of_a_lab_outlives_a_process_that_was_killed(tmp_path):
 import os, time
 from suite.communication import link
 with link.lab(2) as lab:
-    open({str(tmp_path / "made")!r}, "w").write(" ".join(str(os.stat(n).st_ino) for n in lab.networks))
+    open({str(tmp_path / "made")!r}, "w").write(" ".join(str(os.stat(n).st_ino) for n in lab))
     time.sleep(60)
 """
     around = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -84,7 +84,7 @@ def test_this_process_stays_where_it_was_and_a_failing_lab_is_removed():
     home, seen = here(), []
 
     def fail() -> None:
-        with netlab.lab() as lab, netlab.inside(lab.networks[1]):
+        with netlab.lab() as lab, netlab.inside(lab[1]):
             seen.append(here())
             raise KeyError
 

@@ -87,7 +87,7 @@ def test_torchrun_trains_over_two_nodes(tmp_path: Path) -> None:
     with netlab.lab() as lab:
         launches = []
         for node in range(2):
-            launch = [*lab.prefix(node), *TORCHRUN]
+            launch = ["nsenter", f"--net={lab[node]}", *TORCHRUN]
             launch += ["--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d", "--rdzv-id=7351"]
             launch += [f"--rdzv-endpoint={netlab.address(0)}:29500", f"--rdzv-conf=is_host={1 - node}"]
             launches.append([*launch, f"--local-addr={netlab.address(node)}"])

@@ -142,5 +142,4 @@ def test_processes_tune_by_the_batches_that_all_of_them_compute(monkeypatch: pyt
     tuner = sma.Tuner(8, Group(dist.HashStore(), 0, 2, 1.0, "gloo"))
     for _ in range(3):
         tuner.after_update(torch.device("cpu"))
-    _, _, readings, _ = tuner.state()
-    assert readings == [6.0, 6.0]
+    assert tuner.rule.readings == (6.0, 6.0)

@@ -61,7 +61,7 @@ def systems(spec: RunSpec, context: Context) -> Outcome:
         servers, leaves = Layout(learners, system, per_leaf=per_leaf).servers, -(-learners // per_leaf)
         hosts = [*range(len(servers)), *(1 + learner * leaves // learners for learner in range(learners))]
         with link.lab(1 + max(hosts), 8 / link.PAYLOAD * settings["bytes_per_second"]) as made:
-            lab = link.Lab(tuple(made.networks[host] for host in hosts))
+            lab = tuple(made[host] for host in hosts)
             told = spawn(part, len(hosts), settings, system, spec.seed, timeout=settings["patience"], lab=lab)
         seconds = [each for each in told if each and "computing" in each]
         rows += [{"system": system, "learner": learner, **each} for learner, each in enumerate(seconds)]
