@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import accuracy_table, pair
@@ -52,7 +53,7 @@ def draw_eight_gpus(frame: Frame, figure: Figure) -> None:
     plots.curves(frame, axes, settings.FINAL_TARGET)
     handles, names = axes.get_legend_handles_labels()
     several = axes.get_legend().get_title().get_text()
-    place = {"loc": "upper left", "bbox_to_anchor": (0, -0.16), "fontsize": "small"}
+    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (0, -0.16), "fontsize": "small"}
     axes.legend(handles, names, title=several, ncols=3, title_fontsize="small", alignment="left", **place)
     for marker, system in zip("os", ("crossbow-92s", "tensorflow-252s"), strict=True):
         name, value = system.partition("-")[0], printed_value(f"crossbow/fig11c/{system}")

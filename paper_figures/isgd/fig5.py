@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from paper_figures.isgd import settings
 from paper_figures.isgd.pairs import PAIR, column, data_of, error_leads, log_speed, tests, until
@@ -205,14 +206,14 @@ def table(frame: Frame) -> pd.DataFrame:
     return rows[[name for name in kept if name in rows]].reset_index(drop=True)
 
 
-def draw_methods(frame: Frame, axes: Axes, shown: str, legend: str = "lower right") -> pd.DataFrame:
+def draw_methods(frame: Frame, axes: Axes, shown: str, place: Any = "lower right") -> pd.DataFrame:
     """Both methods against gradient evaluations: the mean over seeds, the band from the lowest to the highest."""
     rows = table(frame)
     sns.lineplot(rows, x="updates", y=shown, hue="method", style="method", errorbar=("pi", 100), ax=axes)
     axes.set(xlabel="gradient evaluations")
     seeds, planned = rows["seed"].nunique(), len(frame.groups["sgd"])
     several = f"mean and range of {seeds}{f' of {planned}' if seeds < planned else ''} seeds"
-    axes.legend(title=several if seeds > 1 else "one seed", loc=legend)
+    axes.legend(title=several if seeds > 1 else "one seed", loc=place)
     axes.set_title(NAMES[data_of(frame)])
     return rows
 
