@@ -297,8 +297,8 @@ def draw_bars(table: pd.DataFrame, axes: Axes, modelled: pd.DataFrame | None = N
             expected = modelled[modelled["devices"] == count].set_index("approach").loc[approaches]
             label = "cost model" if count == counts[-1] else None
             axes.plot(at, expected["rate"], "x", color=INK, markersize=5, linestyle="none", label=label)
-    spread = "95%" if modelled is not None else "corners of the ranges"
-    finish(axes, approaches, max(1.05, 1.02 * table["high"].max()), len(names) + 1, spread)
+    whiskers = "95%" if modelled is not None else "corners of the ranges"
+    finish(axes, approaches, max(1.05, 1.02 * table["high"].max()), len(names) + 1, whiskers)
 
 
 def draw_link(table: pd.DataFrame, methods: Sequence[str], axes: Axes) -> None:
