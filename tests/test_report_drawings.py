@@ -112,7 +112,7 @@ def test_a_panel_is_stamped_with_the_scales_of_the_runs_it_draws(paper, store, m
     graded = lambda grading, claim, rests: Grade(scale[rests.runs[0].spec.id], "", True)
     monkeypatch.setattr("suite.papers.measurement.Grading.grade", graded)
     groups = {"drawn": (shared,), "beside": (beside,)}
-    assert stamped({}) == "exact"
+    assert stamped({}) == "no run"
     assert stamped(groups, "drawn") == "smoke profile · whole · 1 run"
     assert stamped(groups, "drawn", "beside") == "smoke profile · whole, stand-in · 2 runs"
     assert stamped(groups) == "smoke profile · whole, stand-in"  # a scheme of them all

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import accuracy_table, pair
@@ -51,10 +52,12 @@ def draw_eight_gpus(frame: Frame, figure: Figure) -> None:
     axes, seconds = figure.subplots(1, 2, width_ratios=(3, 1), sharey=True)
     plots.curves(frame, axes, settings.FINAL_TARGET)
     handles, names = axes.get_legend_handles_labels()
-    axes.legend(handles, names, loc="upper left", bbox_to_anchor=(0, -0.16), ncols=3, fontsize="small")
+    several = axes.get_legend().get_title().get_text()
+    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (0, -0.16), "fontsize": "small"}
+    axes.legend(handles, names, title=several, ncols=3, title_fontsize="small", alignment="left", **place)
     for marker, system in zip("os", ("crossbow-92s", "tensorflow-252s"), strict=True):
         name, value = system.partition("-")[0], printed_value(f"crossbow/fig11c/{system}")
         said = f"printed, {'TensorFlow' if name == 'tensorflow' else 'Crossbow'}: {value:g} s"
         seconds.plot(value, 80, marker, markersize=7, label=said, **PRINTED)
     seconds.set(xlim=(0, 300), xlabel="seconds on the paper's 8 GPUs")
-    seconds.legend(loc="upper left", bbox_to_anchor=(0, -0.16), fontsize="small")
+    seconds.legend(**place)

@@ -65,5 +65,7 @@ def draw(frame: Frame, figure: Figure) -> None:
         )
     axes.set(xlim=(-0.4, 3.9), ylim=(0, 1.1 * table["images_per_second"].max()))
     axes.set(xlabel="synchronisation interval $\\tau$", ylabel="images/s on 8 GPUs")
-    axes.set_title("8 GPUs not run: a cost model solved from the paper, and hosts asleep", fontsize="small")
+    axes.set_title(
+        "8 GPUs not run: a cost model solved from print, and hosts that sleep to compute", fontsize="small"
+    )
     axes.legend(title="", loc="lower right", fontsize="small")

@@ -22,7 +22,10 @@ TASKS = {
     "local": ("local synchronisation", "C1"),
     "global": ("global synchronisation", "C2"),
 }
-TIMELINES = {"recorded": (1000, "ms, two learners on threads"), "virtual": (1, "task lengths, 2 GPUs of 2 learners")}
+TIMELINES = {
+    "recorded": (1000, "measured time (ms), two learners on threads"),
+    "virtual": (1, "modelled time (task lengths), 2 GPUs of 2 learners"),
+}
 
 
 def say_stand_in(axes: Any, place: str, instead: str = "ResNet-32") -> None:
@@ -36,7 +39,7 @@ def say_least(axes: Any, table: pd.DataFrame) -> None:
     """Say below the axes how many runs arrive as early as the metric allows, which hides what differs earlier."""
     if share := table["epochs"].eq(WINDOW).mean():
         axes.set_xlabel(
-            f"{share:.0%} of the runs arrive as soon as possible: the median of {WINDOW} epochs counts",
+            f"{share:.0%} of the runs arrive as soon as possible, with a median of {WINDOW} epochs",
             fontsize="small",
         )
 
@@ -71,13 +74,14 @@ def curves(frame: Frame, axes: Any, printed: float, *, instead: str = "ResNet-32
             ax=axes,
         )  # fmt: skip
     place, said = table["stand_in"].iloc[0], f"printed target of {instead}: {100 * printed:g}%"
-    axes.axhline(100 * printed, color=PALETTE[1], linewidth=1, linestyle=(0, (4, 2)), label=said)
+    axes.axhline(100 * printed, color=INK, linewidth=1, linestyle=(0, (4, 2)), label=said)
     if place:
         target = readings.common_target(frame, *readings.trained(frame), printed=printed)
         axes.axhline(100 * target, color=GRID, linewidth=0.9, linestyle=":", label=f"compared at {100 * target:g}%")
     axes.set_ylabel("accuracy (%)" if training else "test accuracy (%)")
     axes.set_ylim(top=max(100.0, axes.get_ylim()[1]) if place else None)
-    axes.legend(loc="upper left", bbox_to_anchor=(1, 1), borderaxespad=0.2)
+    several = "median and range of the seeds" if table["seed"].nunique() > 1 else "one seed"
+    axes.legend(title=several, loc="upper left", bbox_to_anchor=(1, 1), borderaxespad=0.2)
     say_stand_in(axes, place, instead)
 
 
@@ -130,7 +134,7 @@ def bars(
                 said = f"{missed} of {len(part)}\nnever{ended}"
                 axes.annotate(said, (at, 0), (0, 3), textcoords="offset points", ha="center", size=6.5)
     if floor:
-        said = f"soonest possible: the median of {WINDOW} epochs counts"
+        said = f"soonest possible: a median of {WINDOW} epochs"
         axes.axhline(WINDOW, color=GRID, linewidth=1, linestyle="--", label=said)
     labels = [str(name).replace(", ", "\n") for name in order]
     axes.set_xticks(range(len(order)), labels)
@@ -206,7 +210,8 @@ def timeline(axes: Any, table: Any, name: str) -> None:
         range(len(streams)),
         [text.removesuffix(" 0").removesuffix(" 1") if "sync" in text else text for text in labels],
     )
-    axes.set_xlabel(f"time ({unit})")
+    axes.set_xlabel(unit)
+    axes.set_xlim(left=0)
     axes.grid(visible=False)
 
 
@@ -230,7 +235,7 @@ def of_hosts(axes: Any, places: Sequence[Any], rows: pd.DataFrame, one: float = 
     speed = rows["images_per_second"] / one
     errors = [speed - rows["low"] / one, rows["high"] / one - speed]
     axes.errorbar(
-        places, speed, errors, color=INK, marker="D", label="8 hosts, compute asleep, links as PCIe 3.0 x16"
+        places, speed, errors, color=PALETTE[3], marker="P", label="8 sleeping hosts, links as PCIe 3.0 x16"
     )
 
 

@@ -322,7 +322,7 @@ def network(run: Run) -> str:
 def throughput_table(frame: Frame) -> pd.DataFrame:
     """A row per network, way, number of learners and repeat: throughput ``over_one`` learner's.
 
-    ``way`` is "k learners" or "k times the batch"; of the second only the median ratio to the first is stored, so
+    ``way`` is "m learners" or "m times the batch"; of the second only the median ratio to the first is stored, so
     it has one row.
     """
     rows: list[dict[str, Any]] = []
@@ -331,9 +331,9 @@ def throughput_table(frame: Frame) -> pd.DataFrame:
         fixed = {"network": network(run), "device": "GPU" if on_gpu(run) else "CPU"}
         for k in run.spec.settings["learners"]:
             each = run.results[f"over_one_{k}"]
-            rows += [fixed | {"way": "k learners", "learners": k, "over_one": value} for value in each]
+            rows += [fixed | {"way": "m learners", "learners": k, "over_one": value} for value in each]
             large = median(each) / median(run.results[f"over_batch_{k}"])
-            rows.append(fixed | {"way": "k times the batch", "learners": k, "over_one": large})
+            rows.append(fixed | {"way": "m times the batch", "learners": k, "over_one": large})
     return pd.DataFrame(rows)
 
 

@@ -97,8 +97,8 @@ def told(found: Interval) -> str:
     """A fitted exponent beside Eq. 2's, as a line of a title; its bound alone where its interval is open."""
     printed = printed_value(LAW)
     if found.low == -math.inf and found.high < math.inf:
-        return f"exponent below {found.high:.2f}, Eq. 2: {printed:g}"
-    return f"exponent {found.mean:.2f} ({found.low:.2f} to {found.high:.2f}), Eq. 2: {printed:g}"
+        return f"exponent below {found.high:.2f}, Eq. 2: {printed:g}".replace("-", "\u2212")
+    return f"exponent {found.mean:.2f} [{found.low:.2f}, {found.high:.2f}], Eq. 2: {printed:g}".replace("-", "\u2212")
 
 
 def key(found: Iterable[Sequence[Updates]]) -> list[Any]:
@@ -108,7 +108,7 @@ def key(found: Iterable[Sequence[Updates]]) -> list[Any]:
 
     marks: list[Any] = [
         Line2D([], [], linestyle="none", marker="o", markersize=2.5, alpha=0.5, color=GRID, label="a run"),
-        Line2D([], [], linestyle="none", marker="o", color=GRID, label="mean of the seeds, \u00b1 1 deviation"),
+        Line2D([], [], linestyle="none", marker="o", color=GRID, label="mean \u00b1 1 standard deviation"),
         Line2D([], [], linestyle="-", linewidth=1, color=GRID, label="$N_\\infty + \\alpha/M$ fitted"),
         Patch(color=GRID, alpha=0.3, linewidth=0, label="its 95% interval"),
     ]
@@ -174,7 +174,7 @@ def draw_residuals(axes: Axes, table: pd.DataFrame) -> None:
     ticks = [0, *(sign * level for sign in (-1, 1) for level in (5, 10, 30, 100, 300))]
     low, high = axes.get_ylim()
     shown = [tick for tick in ticks if low <= tick <= high]
-    axes.set_yticks(shown, [f"{tick:+d}" if tick else "0" for tick in shown])
+    axes.set_yticks(shown, [f"{tick:+d}".replace("-", "\u2212") if tick else "0" for tick in shown])
     axes.legend(fontsize="small", ncols=3, loc="upper left", bbox_to_anchor=(0, -0.22), borderaxespad=0)
 
 
@@ -197,7 +197,7 @@ def draw_exponents(axes: Axes, table: pd.DataFrame) -> None:
     axes.set_yticks(places, table["curve"])
     axes.set_ylim(len(table) - 0.5, -0.5)
     axes.grid(visible=False, axis="y")
-    axes.set(ylabel="", xlabel="exponent of M in $N - N_\\infty$\n(grey: the tolerance of Eq. 2's)")
+    axes.set(ylabel="", xlabel="exponent of M in $N - N_\\infty$\n(grey: within the tolerance)")
     axes.legend(ncols=3, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0)
 
 

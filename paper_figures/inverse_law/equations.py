@@ -266,7 +266,7 @@ def draw_knee(frame: Frame, figure: Figure) -> None:
     axes = figure.add_subplot()
     sns.lineplot(
         table, x="batch", y="seconds", estimator="median", errorbar=("pi", 90), marker="o", color=PALETTE[1],
-        linestyle=LINES[1], label="measured on this CPU: median, 90% of rounds", ax=axes,
+        linestyle=LINES[1], label="measured on a CPU: median and middle 90% of the rounds", ax=axes,
     )  # fmt: skip
     axes.plot(grid, [knee.seconds(b) for b in grid], "-", color=PALETTE[0], label=f"Eq. 4, knee at {knee.knee:.0f}")
     axes.axvline(knee.knee, linewidth=0.8, linestyle=":", color=GRID)
@@ -302,7 +302,7 @@ def draw_times(frame: Frame, figure: Figure) -> None:
     for panel in (axes, below):
         panel.axvline(chosen, linewidth=0.8, linestyle=":", color=GRID, label=f"picked: {chosen}")
     logarithmic(axes, sorted(mean))
-    title = f"picked {chosen}, fastest {best}: time at the choice over the best {mean[chosen] / mean[best]:.2f}"
+    title = f"picked {chosen}, fastest {best}: {mean[chosen] / mean[best]:.2f} times the least time"
     axes.set(ylabel="seconds to converge", title=title)
     axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(0.25, 1))
     sns.lineplot(table.assign(ratio=table["predicted"] / table["seconds"]), x="batch", y="ratio", ax=below, **looks)

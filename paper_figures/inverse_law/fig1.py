@@ -199,7 +199,7 @@ def draw_curves(frame: Frame, figure: Figure) -> None:
     marks = drawing.key([updates for _, thresholds in panels for updates in thresholds.values()])
     corner = figure.add_subplot(lines, columns, cells)
     corner.set_axis_off()
-    title = "beside a curve: its training loss\nmisfit: of the farthest point from the law"
+    title = "beside a curve: its training loss\nmisfit: distance from the law\nof the farthest point"
     corner.legend(handles=marks, loc="center left", title=title, alignment="left")
 
 

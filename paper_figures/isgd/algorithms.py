@@ -16,6 +16,7 @@ from paper_figures.isgd.pairs import settings_of
 from suite.claims.intervals import Interval
 from suite.lazy import Axes, Figure, np, pd
 from suite.papers.artifact import Artifact, Frame, Missing
+from suite.report.style import GRID
 
 ALG1 = Artifact(
     "isgd/alg1",
@@ -103,22 +104,23 @@ def draw(group: str, title: str, frame: Frame, figure: Figure) -> None:
     _chart(detail, table[table["iteration"] >= table["iteration"].max() - 2 * n], n)
     whole.set_title(title)
     whole.legend(fontsize="small")
-    detail.set_xlabel("update (gradient evaluation)")
+    detail.set_xlabel("update (gradient evaluation); dotted: an epoch begins")
 
 
 def _chart(axes: Axes, table: pd.DataFrame, n: int) -> None:
     plain, chased = table[~table["chasing"]], table[table["chasing"]]
     for _, rows in plain[plain["iteration"] % n == 0].iterrows():
-        axes.axvline(rows["update"], color="0.9", linewidth=0.8, zorder=0)
+        axes.axvline(rows["update"], color=GRID, linewidth=0.5, linestyle=":", zorder=0)
     axes.plot(plain["update"], plain["loss"], ".", markersize=3, color="C0", label="loss of the batch")
     axes.plot(chased["update"], chased["loss"], "x", markersize=4, color="C3", label="step of Algorithm 2")
     axes.plot(table["update"], table["mean"], color="C1", label="mean of the last epoch")
     axes.plot(table["update"], table["limit"], color="C2", label="limit")
     axes.set_ylabel("loss (nats)")
     axes.set_ylim(bottom=0)
+    axes.grid(visible=False, axis="x")  # what stands upright is the start of an epoch
 
 
-ALG1.drawing(partial(draw, "margin 3", "Algorithm 1 on scikit-learn's digits, limit at three deviations"))
+ALG1.drawing(partial(draw, "margin 3", "Algorithm 1 on embedded digits, limit three standard deviations above"))
 ALG2.drawing(
-    partial(draw, "margin 1", "Algorithm 2 on scikit-learn's digits, limit at one deviation, at most five steps")
+    partial(draw, "margin 1", "Algorithm 2 on embedded digits, limit one standard deviation above, at most 5 steps")
 )

@@ -11,6 +11,7 @@ from paper_figures.isgd.settings import DIGITS, MNIST, NETWORKS, train
 from suite.claims.intervals import Interval, log_slope, mean_interval, paired_difference
 from suite.lazy import Figure, np, pd
 from suite.papers.artifact import Artifact, Frame, Groups
+from suite.report.style import plain_numbers
 from suite.spec import RunSpec
 
 VARIANCE = RunSpec("isgd/variance", {**DIGITS, "batches": (4, 8, 16, 32, 64, 128), "draws": 300, "warm": 60})
@@ -98,9 +99,11 @@ def draw_variance(frame: Frame, figure: Figure) -> None:
     table = frame.needed(["variance"]).table("variance")
     axes, first = figure.subplots(), table.iloc[0]
     axes.plot(table["batch"], table["variance"], "o", label="measured")
-    axes.plot(table["batch"], first["variance"] * first["batch"] / table["batch"], "--", label="slope -1")
-    axes.set_xscale("log", base=2)
-    axes.set(yscale="log", xlabel="batch size (images)", ylabel="variance of the batch gradient")
+    axes.plot(table["batch"], first["variance"] * first["batch"] / table["batch"], "--", label="slope \u22121")
+    axes.set(xscale="log", yscale="log", xlabel="batch size (images)", ylabel="variance of the batch gradient")
+    axes.set_xticks(table["batch"], map(str, table["batch"]))
+    axes.xaxis.minorticks_off()
+    plain_numbers(axes.yaxis)
     axes.legend()
 
 
@@ -157,8 +160,9 @@ def draw_times(frame: Frame, figure: Figure) -> None:
             axes.plot(middle.index, 1e3 * (slope * middle.index + constant), color=color, linewidth=0.9)
             axes.plot(middle.index, 1e3 * middle["communicated"], ":", color=color, linewidth=0.9)
         axes.set(title=NAMES[kind], xlabel="batch size (images)")
-        axes.legend(title="line: Eq. 19; dotted: sum alone")
-    every[0].set_ylabel("time of one update (ms), measured here")
+        axes.legend(title="line: Eq. 19 fitted; dotted: exchange alone")
+        axes.set_ylim(bottom=0)
+    every[0].set_ylabel("time of one update (ms), measured on a CPU")
 
 
 # ---------------------------------------------------------------- Eq. 21: the loss after T updates

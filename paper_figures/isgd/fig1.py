@@ -228,9 +228,9 @@ def draw(
         axes.text((epochs + length) / 2, 1.2, f"not run: {epochs} of {length} epochs", ha="center")
     axes.set(xlim=(0, length), yscale="log", ylim=(1e-3, 4), xlabel="epoch (each batch once)", ylabel="loss (nats)")
     for claim in at_400:
-        axes.plot(400, printed_value(claim), "o", markersize=7, label="printed: losses of two", **PRINTED)
+        axes.plot(400, printed_value(claim), "o", markersize=7, label="printed: batches 3, 4", **PRINTED)
     for claim in trained:
-        axes.plot(printed_value(claim), TRAINED, "D", markersize=7, label="printed: trained", **PRINTED)
+        axes.plot(printed_value(claim), TRAINED, "D", markersize=7, label="printed: two trained", **PRINTED)
     handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))  # each label once
     axes.legend(handles.values(), handles.keys(), title="batch", loc="upper left", bbox_to_anchor=(1, 1))
     data = settings_of(frame, group)["data"]["name"]

@@ -72,11 +72,11 @@ def draw(frame: Frame, figure: Figure) -> None:
     met, accelerated = rows[rows["chasing"] == 0], rows[rows["accelerated"]]
     dots: dict[str, Any] = {"s": 5, "alpha": 0.5, "linewidth": 0, "rasterized": True}
     sns.scatterplot(met, x="epoch", y="loss", ax=axes, color="C0", label="batch loss", **dots)
-    for column, colour, name in (("mean", "C1", "mean"), ("limit", "C2", "limit: mean + 3 deviations")):
+    for column, colour, name in (("mean", "C1", "mean"), ("limit", "C2", "limit: mean + 3 standard deviations")):
         sns.lineplot(met, x="epoch", y=column, ax=axes, color=colour, label=name, estimator=None)
     rings: dict[str, Any] = {"s": 50, "facecolor": "none", "edgecolor": "C3", "linewidth": 1.2}
     axes.scatter(accelerated["epoch"], accelerated["loss"], label=f"accelerated ({len(accelerated)})", **rings)
     standing_in = NETWORKS[settings_of(frame, "isgd")["model"]["name"]]
-    axes.set_title(f"stand-in for AlexNet: {standing_in}, of {len(frame['isgd'])} runs the most accelerated")
+    axes.set_title(f"stand-in for AlexNet: {standing_in}, the most accelerated of {len(frame['isgd'])} runs")
     axes.set(xlabel="epoch", ylabel="loss (nats)")
     axes.legend(loc="upper right")

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from paper_figures.isgd import settings
 from paper_figures.isgd.pairs import PAIR, column, data_of, error_leads, log_speed, tests, until
@@ -20,6 +21,7 @@ from suite.claims.intervals import TIE, Interval, at_least, mean_interval
 from suite.lazy import Axes, Figure, np, pd, sns
 from suite.papers.artifact import ALL, FIRST, Artifact, Frame, Groups, Missing, Quantity
 from suite.papers.catalogue import printed_value
+from suite.report.style import plain_numbers
 
 ACCURACIES = {"mnist": (0.97, 0.995), "cifar10": (0.72, 0.78)}  # of the axes of Figs. 5a and 5b
 VISIBLE = 0.05  # points; a smaller difference of accuracy is a tie: Fig. 5a's axis, 97 to 99.5%, cannot show it
@@ -204,14 +206,14 @@ def table(frame: Frame) -> pd.DataFrame:
     return rows[[name for name in kept if name in rows]].reset_index(drop=True)
 
 
-def draw_methods(frame: Frame, axes: Axes, shown: str, *, room_above: bool = False) -> pd.DataFrame:
+def draw_methods(frame: Frame, axes: Axes, shown: str, place: Any = "lower right") -> pd.DataFrame:
     """Both methods against gradient evaluations: the mean over seeds, the band from the lowest to the highest."""
     rows = table(frame)
     sns.lineplot(rows, x="updates", y=shown, hue="method", style="method", errorbar=("pi", 100), ax=axes)
     axes.set(xlabel="gradient evaluations")
     seeds, planned = rows["seed"].nunique(), len(frame.groups["sgd"])
     several = f"mean and range of {seeds}{f' of {planned}' if seeds < planned else ''} seeds"
-    axes.legend(title=several if seeds > 1 else "one seed", loc="upper right" if room_above else "lower right")
+    axes.legend(title=several if seeds > 1 else "one seed", loc=place)
     axes.set_title(NAMES[data_of(frame)])
     return rows
 
@@ -219,7 +221,7 @@ def draw_methods(frame: Frame, axes: Axes, shown: str, *, room_above: bool = Fal
 def draw_accuracy(claim: str, frame: Frame, figure: Figure) -> None:
     """Accuracy on the paper's axis, begun lower where ours is lower, with a printed level across."""
     axes = figure.subplots()
-    rows = draw_methods(frame, axes, "top-1 accuracy", room_above=bool(claim))
+    rows = draw_methods(frame, axes, "top-1 accuracy", "upper right" if claim else "lower right")
     axes.set_ylabel("validation accuracy")
     if data_of(frame) not in ACCURACIES:
         return
@@ -234,13 +236,11 @@ def draw_accuracy(claim: str, frame: Frame, figure: Figure) -> None:
 
 def draw_training_error(frame: Frame, figure: Figure) -> None:
     """Training error on log-log axes as in the paper."""
-    from matplotlib.ticker import NullFormatter
-
     axes = figure.subplots()
-    draw_methods(frame, axes, "training error")
+    draw_methods(frame, axes, "training error", "lower left")
     axes.set(xscale="log", yscale="log", ylabel="training error")
-    axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.legend(loc="lower left")
+    plain_numbers(axes.xaxis, (1,))
+    plain_numbers(axes.yaxis, numbers="{x:g}")
 
 
 def draw_imagenet(shown: str, levels: tuple[str, str], frame: Frame, figure: Figure) -> None:

@@ -115,14 +115,14 @@ def draw(kind: str, named: str, frame: Frame, figure: Figure) -> None:
 
     rows = table(kind, frame)
     (device, card), axes = machine(frame, kind), figure.subplots()
-    looks: dict[str, Any] = {"label": f"measured on {card if device == 'cuda' else 'this CPU'}", "marker": "o"}
+    looks: dict[str, Any] = {"label": f"{card}: median, middle half", "marker": "o"}
     sns.lineplot(rows, x="batch", y="latency", estimator="median", errorbar=("pi", 50), ax=axes, **looks)
     found = saturation(kind, frame)
     if math.isfinite(found):
-        axes.axvline(found, color=PALETTE[1], linewidth=1.2, label=f"saturated here: {found:g}")
+        axes.axvline(found, color=PALETTE[1], linewidth=1.2, label=f"saturated here: {found:,g}")
     for gpus, line in ((1, "--"), (2, ":")):
         printed = printed_value(f"{named}/saturation-{gpus}gpu")
-        name = f"printed: {gpus} {CARD} saturated at {printed:g}"
+        name = f"printed: {gpus} {CARD} saturated at {printed:,g}"
         axes.axvline(printed, color=INK, linewidth=1.2, linestyle=line, label=name)
     axes.set(xlabel="batch size (images)", ylabel="time per image (largest = 1)", xscale="log", yscale="log")
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))

@@ -17,6 +17,7 @@ from suite.claims.intervals import Interval, least, mean_interval
 from suite.lazy import Figure, np, pd, sns
 from suite.papers.artifact import Artifact, Frame, Missing
 from suite.papers.catalogue import printed_value
+from suite.report.style import plain_numbers
 
 NAMES = {"imagenet": "AlexNet", "cifar": "Caffe-Quick", "mnist": "LeNet"}  # in the order of the paper's legend
 LINK = {"latency": 2e-5, "bandwidth": 6e9}  # PCIe 3.0 between two cards of 2016: about 6 GB/s per direction
@@ -123,8 +124,9 @@ def draw(frame: Frame, figure: Figure) -> None:
             printed = [printed_value(f"isgd/fig8/{name.lower()}-b{batch}") for batch in (500, 3000)]
             axes.plot([500, 3000], printed, color=f"C{place}", label=f"printed, {name}", **open_marks)
     axes.set(xscale="log", ylim=(0, None), xlabel="batch size (images)", ylabel="synchronisation (% of an iteration)")
+    plain_numbers(axes.xaxis)
     axes.set_title(TITLES[source])
-    axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
+    axes.legend(title="ours: mean, 95%", loc="upper left", bbox_to_anchor=(1, 1))
 
 
 def student(seen: pd.Series) -> tuple[float, float]:

@@ -174,10 +174,11 @@ def draw(frame: Frame, figure: Figure) -> None:
 def draw_search(frame: Frame, axes: Axes) -> None:
     """Training loss over SGD's against zeta; the band spans the seeds."""
     rows = table(frame).assign(ratio=lambda each: np.exp(-each["gain"]))
-    rows = rows.rename(columns={"margin": "margin (deviations)", "stop": "most steps"})
+    margin, steps = "margin (standard deviations)", "steps, at most"
+    rows = rows.rename(columns={"margin": margin, "stop": steps})
     ended = rows[np.isfinite(rows["ratio"])]
-    looks = {"palette": style.ramp(ended["margin (deviations)"].nunique()), "markers": True, "errorbar": ("pi", 100)}
-    sns.lineplot(ended, x="zeta", y="ratio", hue="margin (deviations)", style="most steps", ax=axes, **looks)
+    looks = {"palette": style.ramp(ended[margin].nunique()), "markers": True, "errorbar": ("pi", 100)}
+    sns.lineplot(ended, x="zeta", y="ratio", hue=margin, style=steps, ax=axes, **looks)
     axes.set(xscale="log", yscale="log", xlabel="zeta / learning rate", ylabel="training loss / SGD's")
     axes.yaxis.set_major_formatter("{x:.2f}")  # within a few per cent of one
     axes.yaxis.set_minor_formatter("{x:.2f}")
@@ -186,14 +187,14 @@ def draw_search(frame: Frame, axes: Axes) -> None:
         axes.axvspan(zeta / 2, zeta * 2, color=style.GRID, alpha=0.25, linewidth=0)
         axes.text(zeta, 0.5, "all diverged", rotation=90, ha="center", va="center", transform=across)
     axes.axhline(1, color=style.INK, linestyle="-", linewidth=0.8)
-    axes.set_title("search: after as many gradient evaluations", fontsize="medium")
+    axes.set_title("search: loss after equal gradient evaluations,\nmean and range of the seeds", fontsize="medium")
     axes.legend(loc="upper left", bbox_to_anchor=(0, -0.16), ncols=2, fontsize="small")
 
 
 def draw_decision(frame: Frame, axes: Axes) -> None:
     """Gradient evaluations to an accuracy, against SGD's: every seed, and the mean with its interval."""
     # one accuracy for both, which all three groups reach
-    pairs = {"as the rate": ("isgd", "chosen"), "as chosen": ("chosen", "isgd")}
+    pairs = {"zeta = rate": ("isgd", "chosen"), "as chosen by\nthe search": ("chosen", "isgd")}
     steps = {name: log_speed(frame, group, also=(other,)) for name, (group, other) in pairs.items()}
     rows = pd.DataFrame([{"zeta": name, "more": -percent_saved(s)} for name, logs in steps.items() for s in logs])
     sns.stripplot(rows, x="zeta", y="more", ax=axes, color=style.GRID, size=4, jitter=False)
@@ -204,5 +205,5 @@ def draw_decision(frame: Frame, axes: Axes) -> None:
     axes.axhline(0, color=style.INK, linestyle="-", linewidth=0.8)
     axes.set_xlim(-0.5, len(steps) - 0.5)
     error = common_error(frame, "sgd", "isgd", "chosen")
-    axes.set(xlabel="zeta", ylabel=f"gradient evaluations to {100 * (1 - error):g}%,\nmore than SGD (%)")
-    axes.set_title("decision: other seeds, 95%", fontsize="medium")
+    axes.set(xlabel="", ylabel=f"gradient evaluations to {100 * (1 - error):g}%,\nmore than SGD (%)")
+    axes.set_title("decision: other seeds,\nmean and 95% interval", fontsize="medium")

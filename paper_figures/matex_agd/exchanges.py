@@ -297,13 +297,14 @@ def draw_bars(table: pd.DataFrame, axes: Axes, modelled: pd.DataFrame | None = N
             expected = modelled[modelled["devices"] == count].set_index("approach").loc[approaches]
             label = "cost model" if count == counts[-1] else None
             axes.plot(at, expected["rate"], "x", color=INK, markersize=5, linestyle="none", label=label)
-    finish(axes, approaches, max(1.05, 1.02 * table["high"].max()), len(names) + 1)
+    whiskers = "95%" if modelled is not None else "corners of the ranges"
+    finish(axes, approaches, max(1.05, 1.02 * table["high"].max()), len(names) + 1, whiskers)
 
 
 def draw_link(table: pd.DataFrame, methods: Sequence[str], axes: Axes) -> None:
     """Bars of rates by method and speed with t intervals, a dot for each repetition, crosses for the cost model."""
-    table = table.assign(speed=[f"{speed / 1e6:g} Mbit/s" for speed in table["speed"]])
-    speeds = [f"{speed / 1e6:g} Mbit/s" for speed in SPEEDS]
+    table = table.assign(speed=[f"{speed / 1e6:,.0f} Mbit/s" for speed in table["speed"]])
+    speeds = [f"{speed / 1e6:,.0f} Mbit/s" for speed in SPEEDS]
     looks: dict[str, Any] = {"x": "approach", "y": "rate", "order": methods, "hue": "speed", "hue_order": speeds}
     seen, modelled = table[table["source"] == "link"], table[table["source"] == "cost model"]
     colours = PALETTE[: len(speeds)]
@@ -318,14 +319,14 @@ def draw_link(table: pd.DataFrame, methods: Sequence[str], axes: Axes) -> None:
         sns.stripplot(modelled, **looks, **dots, marker="x", size=5, linewidth=1.2, ax=axes)
         axes.plot([], [], "x", color=INK, markersize=5, label="cost model")
     axes.axhline(1, color=INK, linewidth=0.8, linestyle=":")
-    finish(axes, methods, 1.05, 4)
+    finish(axes, methods, 1.05, 4, "95%")
 
 
-def finish(axes: Axes, names: Sequence[str], top: float, columns: int) -> None:
+def finish(axes: Axes, names: Sequence[str], top: float, columns: int, whiskers: str) -> None:
     """Names below the bars in two lines, rates from 0 to ``top``, the legend above."""
     axes.set_xticks(range(len(names)), [re.sub("^(layer-wise|AGD|PyTorch),? ", r"\1\n", name) for name in names])
     axes.grid(visible=False, axis="x")
-    axes.set(xlabel="", ylabel="rate relative to no comm", ylim=(0, top))
+    axes.set(xlabel="", ylabel=f"rate relative to no comm (whiskers: {whiskers})", ylim=(0, top))
     axes.legend(title="", ncols=columns, loc="lower left", bbox_to_anchor=(0, 0.99), borderaxespad=0)
 
 

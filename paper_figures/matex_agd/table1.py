@@ -24,6 +24,7 @@ from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE
 ROWS = ("serial", "sgd", "agd1", "agd2")  # best first
 BATCHES = (1000, 2000, 3000, 4000, 5000)
 DATA = {"smoke": "digits", "reduced": "cifar10", "paper": "ImageNet"}  # of Table 1, by profile
+NAMES = {"digits": "LeNet, embedded digits", "cifar10": "Caffe-Quick, CIFAR-10", "ImageNet": "ImageNet"}
 
 
 PANEL = Artifact(
@@ -181,7 +182,7 @@ def draw(frame: Frame, figure: Figure) -> None:
     rows = table(frame)
     printed, ours = rows[rows["source"] == "printed"], rows[rows["source"] != "printed"]
     seeds = int(ours["seed"].max()) + 1
-    told = f"{DATA[frame.profile]}, {seeds} seed{'s' * (seeds > 1)}"
+    told = f"{NAMES[DATA[frame.profile]]}, {seeds} seed{'s' * (seeds > 1)}"
     left, *middle, right = figure.subplots(1, 2 if frame.profile == "paper" else 3)
     draw_rows(left, printed, printed=True)
     if middle:
@@ -231,7 +232,7 @@ def draw_apart(frame: Frame, axes: Axes) -> None:
     )  # fmt: skip
     printed = long[long["pair"] == names[-1]]
     axes.plot(printed["checkpoint"], printed["log ratio"], "o", color=INK, markerfacecolor="none")
-    axes.set_title(f"stand-in: digits, {settings.GAP.settings['seeds']} seeds")
+    axes.set_title(f"stand-in: {NAMES['digits']}, {settings.GAP.settings['seeds']} seeds")
     axes.set(xlabel="checkpoint", ylabel="log ratio of accuracies")
     axes.set_xticks(range(1, CHECKPOINTS + 1))
     axes.set_ylim(bottom=2.2 * axes.get_ylim()[0])  # room for the legend

@@ -85,11 +85,10 @@ def draw_limits(frame: Frame, axes: Axes) -> None:
         runs = [frame.results(f"jitter {jitter}")[at] for jitter in JITTERS]
         shares = [run["above_2n"] / run["gradients"] for run in runs]
         seen = [(100 * jitter, share) for jitter, share in zip(JITTERS, shares, strict=True) if share > 0]
-        name = f"n = {n}, from {seen[0][0]:.0f}%" if seen else f"n = {n}: none"
+        name = f"n = {n} (0 below {seen[0][0]:.0f}%)" if seen else f"n = {n}: none"
         axes.plot(*zip(*seen, strict=True), marker="o", markersize=3, label=name)
-    axes.axhline(
-        printed_value("rudra/fig4b/tail"), color="0.5", linewidth=0.8, linestyle="--", label="printed: below"
-    )
+    most = printed_value("rudra/fig4b/tail")
+    axes.axhline(most, color=GRID, linewidth=0.8, linestyle="--", label=f"printed: below {most:g}")
     axes.set(yscale="log", xlim=(0, 100 * JITTERS[-1] + 2))
-    axes.set(xlabel="jitter of a gradient's time (%)", title="ours: share staler than 2n, where any is")
+    axes.set(xlabel="jitter of a gradient's time (%)", title="ours: share of gradients staler than 2n")
     axes.legend(fontsize=8)

@@ -41,17 +41,21 @@ def extremes(frame: Frame) -> list[Interval]:
     return [Interval(end, end, end, seeds) for end in (float(seen.min()), float(seen.max()))]
 
 
+def named(group: str) -> str:
+    """A group as the legend has it, such as "4-softsync, alpha0/4"."""
+    return f"{4 if '4' in group else 30}-softsync, {group.partition(' ')[0].rstrip(',')}"
+
+
 @PANEL.table
 def table(frame: Frame) -> pd.DataFrame:
     """Test errors in % of stored runs. Columns: configuration, seed, epoch, error. Raises Missing without any."""
     found = []
-    for group in filter(frame.here, frame.groups):
-        if group in errors.OWN:
+    for group in frame.groups:
+        if group in errors.OWN or (group.endswith(SHORT) and frame.here(group.removesuffix(SHORT))):
+            continue  # where the whole run is there, the short one is not shown
+        if not frame.here(group):
             continue
-        if group.endswith(SHORT) and frame.here(group.removesuffix(SHORT)):
-            continue  # the whole run is there
-        curve, splitting = frame.table("evaluations", group), 4 if "4" in group else 30
-        name = f"{splitting}-softsync, {group.partition(' ')[0].rstrip(',')}"
+        curve, name = frame.table("evaluations", group), named(group)
         length = "" if errors.is_whole(curve["epoch"].max()) else f" ({curve['epoch'].max():.0f} epochs)"
         found.append(curve[["seed", "epoch"]].assign(configuration=name + length, error=100 * curve["test_error"]))
     if not found:
@@ -72,8 +76,11 @@ def draw(frame: Frame, figure: Figure) -> None:
         CHANCE, color=GRID, linestyle="--", linewidth=1, label=f"printed: constant {CHANCE:.0f}%, as guessing"
     )
     epochs = rows["epoch"].max()
+    absent = [named(group) for group in modulation_groups(frame.profile) if not frame.here(group)]
     if not errors.is_whole(epochs):
         axes.set_title(f"the first {epochs:.0f} of {EPOCHS} epochs, drops of the rate moved with them")
+    elif absent:
+        axes.set_title(f"not run: {'; '.join(absent)}")
     axes.set(xscale="log", xlabel="epoch", ylabel="test error (%)", ylim=(0, 100))
     axes.set_xticks(ticks := [at for at in (1, 2, 5, 10, 20, 50, 100, 140) if at <= epochs], map(str, ticks))
     axes.legend(loc="lower left")

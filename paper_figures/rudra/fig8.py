@@ -70,7 +70,7 @@ def order(frame: Frame) -> list[float]:
 def table(mu: int, frame: Frame) -> pd.DataFrame:
     """Speed-ups over (0, mu, 1): predicted ones of all protocols, and those of printed times where both are printed.
 
-    Columns: protocol, learners, source ("printed", "predicted", "fitted to" where its time was), speedup.
+    Columns: protocol, learners, source ("printed", "predicted" or "calibration row"), speedup.
     """
     found = []
     for protocol, values in speedups(frame, mu).items():

@@ -29,7 +29,7 @@ PANEL = Artifact(
 def table(frame: Frame) -> pd.DataFrame:
     """Where the four curves end: hours of 30 epochs, printed and predicted, and the printed top-1 error in %.
 
-    Columns: configuration, error, source ("printed", "predicted" or "fitted to"), hours.
+    Columns: configuration, error, source ("printed", "predicted" or "calibration row"), hours.
     """
     minutes = times.predicted(frame)
     found = []
@@ -56,7 +56,7 @@ def draw(frame: Frame, figure: Figure) -> None:
     }
     for source, look in looks.items():
         part = rows[rows["source"] == source]
-        axes.scatter(part["hours"], part["error"], label=f"time {source}", zorder=3, **look)
+        axes.scatter(part["hours"], part["error"], label=source, zorder=3, **look)
     for point in rows[rows["source"] == "printed"].itertuples():
         at = (point.hours, point.error)
         axes.annotate(point.configuration, at, (0, 8), textcoords="offset points", ha="center")
@@ -66,4 +66,4 @@ def draw(frame: Frame, figure: Figure) -> None:
         axes.annotate(text, (0.01, value), (0, 3), xycoords=("axes fraction", "data"), textcoords="offset points")
     axes.set(xlabel="time of 30 epochs (h)", ylabel="top-1 validation error (%), printed", xlim=(40, 200))
     axes.set(ylim=(43, 49), title="No error is run (ImageNet): ends of the curves, errors as printed")
-    axes.legend(loc="center right")
+    axes.legend(title="time", loc="center right")

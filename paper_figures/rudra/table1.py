@@ -108,10 +108,11 @@ def draw(frame: Frame, figure: Figure) -> None:
     sns.barplot(ours, x="system", y="share", color=PALETTE[0], width=0.5, ax=axes, label="simulated", legend=False)
     look: dict[str, Any] = {"s": 60, "facecolors": "white", "edgecolors": INK, "zorder": 3}
     axes.scatter(theirs["system"], theirs["share"], label="printed", **look)
+    look["facecolors"] = PALETTE[1]
     for group, marker, label in ((LOADED, "D", "24 processes, loaded"), (PACED, "^", "24 processes")):
         if not (real := rows[rows["source"] == group]).empty:
-            axes.scatter(real["system"], real["share"], label=label, **look | {"marker": marker})
-    names = [f"{row.system}\nprinted: {row.ratio:.3g} x as much\ncommunication" for row in theirs.itertuples()]
+            axes.scatter(real["system"], real["share"], label=f"measured: {label}", marker=marker, **look)
+    names = [f"{row.system}\nby print {row.ratio:.3g} x as much\ncommunication" for row in theirs.itertuples()]
     axes.set_xticks(range(len(names)), names)
     size, threads = ADVERSARIAL["model_bytes"] / 1e6, CORES_PER_NODE // LEARNERS_PER_NODE
     case = f"mu = {ADVERSARIAL['batch']}, {ADVERSARIAL['learners']} learners of {threads} threads, {size:.0f} MB"

@@ -213,7 +213,7 @@ def name_group(group: int, left: Axes, right: Axes) -> None:
     side = "left" if group == GROUPS[-1] else "right"  # where there are no marks
     look: dict[str, Any] = {"va": "center", "size": 8}
     for axes, ha, text in (
-        (left, side, f"printed: at most {max(printed) - min(printed):.2f} apart"),
+        (left, side, f"printed errors span {max(printed) - min(printed):.2f} points"),
         (right, "right", rf"$\mu\lambda\approx$ {group}: {min(products)} to {max(products)}"),
     ):
         at = 0.99 if ha == "right" else 0.01

@@ -12,7 +12,7 @@ from suite.claims.intervals import Interval, over_ends
 from suite.lazy import np
 from suite.papers.artifact import Frame, Groups, Quantity
 
-HELD_OUT, FITTED, LEFT_OUT = "predicted", "fitted to", "left out of the fit"
+HELD_OUT, FITTED, LEFT_OUT = "predicted", "calibration row", "calibration row, left out"
 TIMES = ("times",)  # the group of either model's run
 NEAR = 0.2  # relative error that counts as predicted, as the claims have it
 DRAWS = 2_000

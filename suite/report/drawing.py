@@ -74,7 +74,8 @@ class Drawing:
         """What the figure says of itself, e.g. ``reduced profile · reduced, modelled · 12 runs``."""
         runs = counted(len(self.runs), "run") if self.runs else ""
         profile = f"{self.profile} profile" if self.profile else ""
-        return " · ".join(part for part in (profile, self.seeds, ", ".join(self.rests_on), runs) if part)
+        parts = profile, self.seeds, ", ".join(self.rests_on), runs
+        return " · ".join(filter(None, parts)) or "no run"
 
 
 def drawing(artifact: Artifact, source: Runs, profile: str | None = None) -> Drawing | None:
@@ -114,7 +115,7 @@ def _drawn(artifact: Artifact, source: Runs, profile: str, few: FewSeeds | None 
     paper = artifact.id.partition("/")[0]
     if paper in PAPERS and entries(paper):  # a question of ours has no scale
         present |= scales(artifact, groups, frame, measurement, runs) - {EXACT}  # exact runs beside others: not named
-        present = present or {EXACT}
+        present = present or ({EXACT} if runs else set())
     rests_on = tuple(grade for grade in GRADES if grade in present)
     at = profile if any(groups.values()) else ""
     return stamped(Drawing(artifact, figure, at, rests_on, runs, groups, few.text if few else ""))

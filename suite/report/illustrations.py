@@ -301,7 +301,8 @@ def _screenshot(path: Path, artifact_id: str, window: tuple[int, int], source: R
     files |= {asset: (HERE / asset).read_bytes() for asset in ASSETS}
     page = f"{artifact_id}.html"
     # A picture shows no pointer, and another processor rounds the places of curves otherwise.
-    digest = hashlib.sha256(re.sub(rb' data-curves="[^"]*"', b"", files[page])).hexdigest()
+    shown = re.sub(rb' data-curves="[^"]*"', b"", files[page]) + files["site.css"]
+    digest = hashlib.sha256(shown).hexdigest()
     return Illustration(path, f"page {digest}", lambda: photographed(files, page, window))
 
 

@@ -45,8 +45,8 @@ def roofline(document: Mapping[str, Any]) -> Drawing | None:
         partial(_draw_roofline, document, points),
         "roofline",
         "Attained against the limit",
-        f"Operations per second against operations per byte on logarithmic axes. Below the device's measured limits "
-        f"lie {len(shares)} workloads; ours attains from {shares[0]:.0%} to {shares[-1]:.0%} of its limit.",
+        f"Operations per second against operations per byte on logarithmic axes, {len(shares)} workloads, with the "
+        f"device's measured limits as lines; ours attains from {shares[0]:.0%} to {shares[-1]:.0%} of its limit.",
     )
 
 

@@ -122,7 +122,7 @@ def test_the_table_holds_all_that_is_printed_and_stored() -> None:
         figure = Figure()
         of_table1.draw(frame, figure)
         assert len(figure.axes) == panels_
-    assert figure.axes[1].get_title() == "stand-in: cifar10, 3 seeds"
+    assert figure.axes[1].get_title() == "stand-in: Caffe-Quick, CIFAR-10, 3 seeds"
     with pytest.raises(Missing, match="serial"):
         of_table1.table(frame_of({row: [None] for row in LABELS}))
 
