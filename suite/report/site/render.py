@@ -28,14 +28,14 @@ MEANINGS = {
     "inconclusive": "Our interval straddles the bound: neither holds nor fails at the confidence we ask for.",
     "not run": "The evidence that would decide the claim is not stored; the row says what is missing.",
     "no visible difference": "Our whole interval lies within the margin, fixed before, that counts as no difference.",
-    "undetermined": "The quantity hangs on a setting that the paper does not print.",
+    "undetermined": "The quantity depends on a setting that the paper does not print.",
     "bound to the paper's machine": "The quantity belongs to the paper's own machine: no other can decide it.",
     "paper contradicts itself": "Exact arithmetic on other numbers printed in the same paper excludes this one.",
 }
 PROFILE_MEANINGS = {
-    "smoke": "Embedded data, minutes on two processor cores. Decides exact, analytic and simulated claims.",
-    "reduced": "The papers' data sets with fewer epochs, seeds and grid points. Decides orderings and shapes.",
-    "paper": "The papers' settings to the letter. Decides the printed values.",
+    "smoke": "Embedded data, minutes on two processor cores. Decides no empirical claim.",
+    "reduced": "The papers' data sets with fewer epochs and seeds. Decides claims that speak of that size.",
+    "paper": "The papers' settings. Decides what the papers claim, where nothing printed is contradicted.",
 }
 SHORT = 8  # digits of a run id shown; the whole id is in the table of runs
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
