@@ -149,7 +149,7 @@ def shared_card(device: str, workers: int) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Promise:
-    """What the first seeds of a selection decide in the order in which they are computed."""
+    """What the first seeds of a selection decide within a budget, in the order in which they are computed."""
 
     stages: Sequence[Any]  # suite.commands.plan.Stage
     workers: int
@@ -165,10 +165,9 @@ class Promise:
         from suite.runs.store import Store
 
         there = Store(store, create=True).ids()
-        promised = self.lines()[1:]
-        done = [stage for stage in self.stages if stage.claims and all(run.spec.id in there for run in stage.runs)]
+        done = [stage for stage in self.stages if all(run.spec.id in there for run in stage.runs)]
         count = sum(len(stage.claims) for stage in done)
-        return f"promised {len(promised)} artifacts; the runs of {len(done)} are stored, which decide {count} claims"
+        return f"promised {len(self.stages)} artifacts; the runs of {len(done)} are stored, for {count} claims"
 
 
 def promise(
@@ -176,7 +175,7 @@ def promise(
 ) -> Promise:
     """Time pieces of the runs here, in a fortieth of the budget, and rank what the budget can decide."""
     from suite.commands import plan as planning
-    from suite.commands.plan import ranked
+    from suite.commands.plan import ranked, within
     from suite.papers.catalogue import select
     from suite.papers.evidence import committed_ids
     from suite.runs.store import Store
@@ -190,7 +189,8 @@ def promise(
     if todo:
         planned = planning.calibrated(planned, planning.calibrate(todo, store, device, data, budget / 40))
     workers = workers or side_by_side(device, max((p.memory for p in todo), default=1))
-    return Promise(ranked(selection, planned, profile, device, there | committed_ids()), workers, budget)
+    made = ranked(selection, planned, profile, device, there | committed_ids())
+    return Promise(within([stage for stage in made if stage.claims], budget, workers)[0], workers, budget)
 
 
 def gpu_tests() -> list[str]:

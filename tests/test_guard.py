@@ -149,7 +149,9 @@ def test_an_hour_of_claims_says_what_it_promises_and_leaves_what_the_next_one_ne
     gpu.take_home(tmp_path / "before" / "store", tmp_path / "before", "smoke")
     arguments = ["--claims", "--device", "cpu", "--profile", "smoke", "--budget", "500", "--workers", "2"]
     places = ["--out", str(tmp_path / "out"), "--store", str(tmp_path / "store"), "--after", str(tmp_path / "before")]
-    chosen = ["--only", "crossbow/alg-scheduler", "--stages", "first,runs"]
+    only = "crossbow/alg-scheduler"
+    assert not gpu.promise(tmp_path / "none", None, "cpu", "smoke", [only], 0.001, 2).stages
+    chosen = ["--only", only, "--stages", "first,runs"]
     monkeypatch.setattr(sys, "argv", ["ci.gpu", *arguments, *places, *chosen])
     assert gpu.main() == 0
     said = capsys.readouterr().out
