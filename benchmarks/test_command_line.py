@@ -16,7 +16,8 @@ import pytest
 from benchmarks.document import Book, entry
 from benchmarks.measuring import Alternation, Side, Timer
 from suite.runs.environment import ROOT
-from suite.runs.store import Outcome, Store, encode
+from suite.runs.run import Outcome, encode
+from suite.runs.store import Store
 from suite.spec import RunSpec
 
 ROUNDS, RUNS = 5, 500

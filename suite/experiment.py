@@ -10,7 +10,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, Protocol
 
-from suite.runs.store import Outcome
+from suite.runs.run import Outcome
 from suite.spec import RunSpec
 
 CHECKPOINT_SECONDS = 30.0

@@ -20,7 +20,8 @@ from suite.claims.judge import Claim, Verdict
 from suite.papers import catalogue, register
 from suite.papers.artifact import Artifact, Frame, Groups, Paper
 from suite.papers.catalogue import entries as claims_of
-from suite.runs.store import Outcome, Store, encode
+from suite.runs.run import Outcome, encode
+from suite.runs.store import Store
 from suite.spec import RunSpec
 
 HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>'

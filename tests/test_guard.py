@@ -17,7 +17,7 @@ import torch
 from ci import canaries, gpu, guard, nightly, summary
 from suite.runs import archive
 from suite.runs.environment import ROOT, machine_class
-from suite.runs.store import DamagedRun, Outcome, StoreError, encode, verified
+from suite.runs.run import DamagedRun, Outcome, StoreError, encode, verified
 from suite.speed import baselines
 
 pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning")

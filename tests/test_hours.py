@@ -10,7 +10,7 @@ import pytest
 from suite.commands import refresh as module
 from suite.commands.refresh import hours
 from suite.experiment import Experiment
-from suite.runs.store import Outcome, Run, encode, verified
+from suite.runs.run import Outcome, Run, encode, verified
 from suite.spec import RunSpec
 
 

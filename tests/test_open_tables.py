@@ -19,7 +19,7 @@ from suite.experiment import Context
 from suite.models.network import own_network
 from suite.models.registry import CLASSIFIERS
 from suite.runner.cost import TRAIN
-from suite.runs.store import Outcome
+from suite.runs.run import Outcome
 from suite.spec import RunSpec
 from suite.tables import Table, UnknownName
 from suite.training.build import ALGORITHMS, ORDERS, SOLVERS

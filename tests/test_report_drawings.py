@@ -23,7 +23,8 @@ from suite.report import style
 from suite.report.drawing import SVG, DrawingError, draw_selection, drawing, image, numbered, table_of
 from suite.report.site.build import write_site
 from suite.runs.archive import Layered
-from suite.runs.store import CHECKSUMS, Store, UnusableRun, seal
+from suite.runs.run import CHECKSUMS, UnusableRun, seal
+from suite.runs.store import Store
 
 LIGHT, DARK = (255, 255, 255), (0x1E, 0x21, 0x26)  # the lightest and the lighter dark ground a figure stands on
 

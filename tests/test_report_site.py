@@ -17,7 +17,8 @@ from suite.report.site import build, exhibit, page_cache
 from suite.report.site.build import Row, Section, write_site
 from suite.report.site.single import write_single
 from suite.runs.archive import Layered
-from suite.runs.store import Outcome, Store, StoreError, encode
+from suite.runs.run import Outcome, StoreError, encode
+from suite.runs.store import Store
 
 VOID = {"meta", "link", "br", "img", "hr", "input"}
 EMBEDDED = ("src", "srcset", "data", "poster", "background")  # attributes that a browser follows by itself

@@ -25,7 +25,7 @@ from suite.report.readme import blocks, rewritten
 from suite.runner.cost import TRAIN
 from suite.runs.archive import Layered
 from suite.runs.environment import ROOT
-from suite.runs.store import Run
+from suite.runs.run import Run
 
 pytestmark = pytest.mark.evidence
 

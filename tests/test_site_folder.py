@@ -12,7 +12,8 @@ from fake_paper import fill, registered, specs
 from suite.report.site import build, page_cache
 from suite.report.site.page_cache import NAME, Folder
 from suite.runs.archive import Layered
-from suite.runs.store import Outcome, Store, encode
+from suite.runs.run import Outcome, encode
+from suite.runs.store import Store
 
 A, B = {"a.html": b"a", "deep/a.svg": b"aa"}, {"b.html": b"b"}
 

@@ -29,7 +29,8 @@ from suite.experiment import Context, OutOfTime
 from suite.models.table import counts
 from suite.papers.artifact import Frame, Missing
 from suite.papers.catalogue import experiment
-from suite.runs.store import Outcome, Store, encode
+from suite.runs.run import Outcome, encode
+from suite.runs.store import Store
 from suite.spec import RunSpec
 from suite.training.numerics import choose
 

@@ -24,7 +24,7 @@ from suite.papers.measurement import (
 )
 from suite.runs.archive import Layered
 from suite.runs.comparison import Survey
-from suite.runs.store import DamagedRun
+from suite.runs.run import DamagedRun
 
 MORE = """
 [fig4]

@@ -11,7 +11,7 @@ from suite.claims.intervals import Interval, over_ends
 from suite.lazy import Figure, np, pd
 from suite.papers.artifact import Artifact, Frame, Groups, Missing, Quantity
 from suite.report.style import PALETTE
-from suite.runs.store import Run
+from suite.runs.run import Run
 
 MIB = 2**20
 TRAINED = {"growing": "1, then 2, then 4 learners", "followed": "4 learners throughout"}

@@ -11,7 +11,7 @@ from suite.lazy import Figure, pd
 from suite.papers.artifact import Artifact, Frame, Missing, Quantity
 from suite.papers.catalogue import printed_value
 from suite.report.style import GRID
-from suite.runs.store import Run
+from suite.runs.run import Run
 
 LEARNERS = ("sma 1", "sma 2", "sma 4")
 OTHERS = ("crossbow_lenet", "crossbow_vgg16")  # further networks whose throughput is measured at the paper's scale

@@ -11,7 +11,7 @@ from suite.lazy import Figure, pd, sns
 from suite.papers.artifact import Artifact, Frame, Groups, Missing
 from suite.papers.catalogue import printed_value
 from suite.report.style import PALETTE
-from suite.runs.store import Run
+from suite.runs.run import Run
 
 
 def runs_vgg16(profile: str) -> Groups:

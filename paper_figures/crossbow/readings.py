@@ -33,7 +33,7 @@ from suite.lazy import pd
 from suite.model_averaging.time_to_accuracy import epochs_to_accuracy
 from suite.papers.artifact import Artifact, Frame, Missing, Quantity
 from suite.papers.catalogue import printed_value
-from suite.runs.store import Run
+from suite.runs.run import Run
 
 THROUGHPUT = "throughput"  # the group of the run that times learners of the network that is trained
 LADDER = (*(share / 100 for share in range(30, 100, 5)), 0.97, 0.98, 0.99)  # share correct

@@ -54,7 +54,7 @@ def importer(error: ModuleNotFoundError) -> str:
 
 def explain(error: Exception) -> int:
     """Say what went wrong: a sentence for what a user can act on, a traceback for a fault of ours."""
-    from suite.runs.store import UnusableRun
+    from suite.runs.run import UnusableRun
 
     # Some versions of typer carry a click of their own, so click's errors are known by name and shape.
     kind = type(error).__name__

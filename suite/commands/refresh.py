@@ -35,7 +35,7 @@ from suite.papers.register import RegisterError, append, changes
 from suite.report import data, readme
 from suite.report.numerals import alike
 from suite.runs.archive import Archive, Layered
-from suite.runs.store import Run
+from suite.runs.run import Run
 
 HOURS = "hours.csv"
 RUNS = Path("evidence", "runs.txt")

@@ -12,7 +12,8 @@ from suite.clock import duration
 from suite.engines import EngineError, engine
 from suite.files import NUMBER, Fields, fits, now_in, read_note
 from suite.runner.status_file import at_work, note_in
-from suite.runs.store import Store, StoreError
+from suite.runs.run import StoreError
+from suite.runs.store import Store
 
 TOLD = ("host", "pid", "job", "since", "fraction", "seen")  # of a sign of life
 PLANNED: Fields = {"artifact": str, "seconds": NUMBER}  # of a run that a plan holds

@@ -11,7 +11,7 @@ from suite.own.variation import written
 from suite.papers.catalogue import select
 from suite.papers.evidence import of_user, with_committed
 from suite.runs.long_table import tidy
-from suite.runs.store import Run, StoreError
+from suite.runs.run import Run, StoreError
 
 PLACE = ("artifact", "profile", "group")  # where an artifact has a run
 

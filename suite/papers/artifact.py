@@ -36,7 +36,7 @@ from suite.claims.judge import PROFILES
 from suite.experiment import Experiment
 from suite.lazy import Figure, pd
 from suite.runs.archive import Runs, versions
-from suite.runs.store import Run, UnusableRun
+from suite.runs.run import Run, UnusableRun
 from suite.spec import RunSpec
 
 Groups = Mapping[str, tuple[RunSpec, ...]]

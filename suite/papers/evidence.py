@@ -13,7 +13,8 @@ from suite.files import write_whole
 from suite.papers.catalogue import homes, select
 from suite.runs.archive import Archive, Layered, Runs, export, open_runs
 from suite.runs.long_table import tidy
-from suite.runs.store import Store, StoreError
+from suite.runs.run import StoreError
+from suite.runs.store import Store
 
 UNNAMED = Path("runs.store")  # where runs go, in the working folder, unless a store is named
 

@@ -34,7 +34,7 @@ from suite.data.catalogue import DATASETS
 from suite.experiment import Experiment
 from suite.papers.described import Described, describe, learns
 from suite.papers.printed_settings import SCALES, SETTINGS, Basis, Printed, PrintedExperiment, settings
-from suite.runs.store import Run, digest
+from suite.runs.run import Run, digest
 from suite.spec import RunSpec
 
 VIRTUAL = {"virtual_seconds", "mean_staleness"}  # results of a training that its schedule's virtual clock makes

@@ -23,7 +23,7 @@ from suite.papers.register import DECIDING, UNREGISTERED, Standing, read, standi
 from suite.runner.cost import TRAIN
 from suite.runs.archive import Runs, contents
 from suite.runs.comparison import Survey, relation, survey
-from suite.runs.store import Run, UnusableRun
+from suite.runs.run import Run, UnusableRun
 
 STORED_WITHOUT = "; runs that were stored before they had such a result are computed anew in another --store"
 _MEASURED: dict[Any, tuple[Artifact, Measurement]] = {}  # by artifact, profile and the contents of its runs

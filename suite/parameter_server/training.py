@@ -29,7 +29,7 @@ from reference_impls.rudra_protocol import average_staleness
 from suite.experiment import Context
 from suite.parameter_server.placement import simulation
 from suite.parameter_server.protocol import Timed
-from suite.runs.store import Outcome
+from suite.runs.run import Outcome
 from suite.spec import RunSpec, seed
 from suite.training.build import Setup
 from suite.training.gradients.backend import Backend, Batch, compute_gradients

@@ -27,7 +27,7 @@ from suite.papers.measurement import FewSeeds, few_seeds, grades, judge_artifact
 from suite.report import style
 from suite.report.data import encoded, plotted, values
 from suite.runs.archive import Runs
-from suite.runs.store import StoreError, UnusableRun
+from suite.runs.run import StoreError, UnusableRun
 
 SVG = "http://www.w3.org/2000/svg"
 XLINK = "http://www.w3.org/1999/xlink"

@@ -21,7 +21,7 @@ from suite.papers.artifact import Artifact
 from suite.papers.register import last_line, later_runs
 from suite.report.numerals import compared, departures, ours, tolerance
 from suite.runs.archive import Runs
-from suite.runs.store import Run, UnusableRun
+from suite.runs.run import Run, UnusableRun
 from suite.spec import canonical
 
 SHORT = 12  # letters of a revision that are shown

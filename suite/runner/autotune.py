@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from suite.experiment import Experiment, OutOfTime
 from suite.files import fits, read_note
-from suite.runs.store import digest
+from suite.runs.run import digest
 from suite.spec import RunSpec, canonical
 from suite.training.numerics import FIELDS, sound, synchronise
 

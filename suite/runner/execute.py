@@ -21,7 +21,8 @@ from suite.runner.resumption import open_folder, with_build
 from suite.runner.status_file import Meter, charged_seconds, present
 from suite.runs import environment
 from suite.runs.lease import Lease
-from suite.runs.store import DamagedRun, Outcome, Store, UnreadableRun, encode
+from suite.runs.run import DamagedRun, Outcome, UnreadableRun, encode
+from suite.runs.store import Store
 from suite.runs.telemetry import Watch
 from suite.spec import RunSpec
 from suite.training import numerics as execution

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from suite.experiment import Context, Experiment
-from suite.runs.store import Outcome
+from suite.runs.run import Outcome
 from suite.spec import RunSpec
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import Any
 from suite.files import read_note, sync_folder, write_whole
 from suite.runner.status_file import charged_seconds, note_in
 from suite.runs.lease import Lease
-from suite.runs.store import UnreadableRun
+from suite.runs.run import UnreadableRun
 from suite.spec import RunSpec
 from suite.training import checkpoint_file
 from suite.training.numerics import record, recorded

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from suite.runs.store import Run
+from suite.runs.run import Run
 from suite.tables import Table
 
 Tracker = Callable[[Run, str, Path], None]

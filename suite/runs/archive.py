@@ -25,12 +25,10 @@ from typing import Any, Protocol
 
 from suite.files import shortened, sync_folder
 from suite.runs import crate
-from suite.runs.store import (
+from suite.runs.run import (
     CHECKSUMS,
     DamagedRun,
-    NewRun,
     Run,
-    Store,
     StoreError,
     UnreadableRun,
     digest,
@@ -38,6 +36,7 @@ from suite.runs.store import (
     plain_name,
     verified,
 )
+from suite.runs.store import NewRun, Store
 from suite.runs.tables import check_table
 from suite.spec import SCHEMA
 

@@ -38,7 +38,7 @@ from typing import Any
 from suite.claims.intervals import paired_difference, paired_ratio, quantile
 from suite.clock import counted
 from suite.runs.archive import Runs
-from suite.runs.store import Run
+from suite.runs.run import Run
 from suite.spec import canonical
 
 ERRORS = ("test_error", "test_loss", "train_error", "train_loss")

@@ -13,7 +13,7 @@ from importlib import metadata
 from typing import Any
 
 from suite.clock import counted
-from suite.runs.store import CHECKSUMS, Run, digest
+from suite.runs.run import CHECKSUMS, Run, digest
 
 NAME = "ro-crate-metadata.json"
 SPECIFICATION = "https://w3id.org/ro/crate/1.2"

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from suite.lazy import pd
-from suite.runs.store import Run
+from suite.runs.run import Run
 from suite.spec import canonical
 
 

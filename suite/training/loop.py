@@ -49,7 +49,7 @@ from reference_impls.contract import GradientRef, Points, Sent, Turn
 from suite.clock import ChargedClock, WallClock
 from suite.communication.collectives import CountingCollective
 from suite.experiment import Context, OutOfTime
-from suite.runs.store import Outcome
+from suite.runs.run import Outcome
 from suite.spec import RunSpec, seed, trainings
 from suite.training import checkpoint
 from suite.training.build import Setup, assemble

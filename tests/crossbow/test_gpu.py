@@ -10,7 +10,8 @@ from paper_figures.crossbow.experiments.throughput import Bench, classification
 from suite.model_averaging.engine import Engine
 from suite.model_averaging.task_schedule import assignment
 from suite.runner.execute import RunnerConfig, execute
-from suite.runs.store import Run, Store
+from suite.runs.run import Run
+from suite.runs.store import Store
 from suite.spec import RunSpec
 from suite.training.gradients.paths import backend, refusals
 

@@ -13,7 +13,8 @@ from suite.models import build, initialise
 from suite.papers.catalogue import experiment
 from suite.runner.execute import RunnerConfig, execute_pack
 from suite.runner.packing import Pack, RunReport
-from suite.runs.store import Run, Store
+from suite.runs.run import Run
+from suite.runs.store import Store
 from suite.spec import RunSpec
 from suite.training.flat import FlatModule
 from suite.training.problem import Classification

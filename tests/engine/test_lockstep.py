@@ -11,7 +11,7 @@ from engine_cases import digits
 from suite.experiment import Experiment
 from suite.runner import packing
 from suite.runner.packing import Lockstep, packs, run_together
-from suite.runs.store import Outcome
+from suite.runs.run import Outcome
 from suite.spec import RunSpec
 from suite.training.numerics import choose
 

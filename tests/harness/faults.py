@@ -38,7 +38,8 @@ from suite.runner.execute import RunnerConfig, execute
 from suite.runs import environment
 from suite.runs.archive import Archive, export, merge
 from suite.runs.comparison import identical, relation
-from suite.runs.store import Store, StoreError, UnusableRun
+from suite.runs.run import StoreError, UnusableRun
+from suite.runs.store import Store
 from suite.spec import RunSpec
 from suite.training import loop as training  # noqa: F401 (imported once)
 

@@ -38,7 +38,8 @@ from suite.papers.evidence import committed
 from suite.papers.measurement import is_timed
 from suite.runs.archive import MANIFEST, Archive, Layered, export, merge, versions
 from suite.runs.comparison import relation, survey
-from suite.runs.store import CHECKSUMS, Run, Store, StoreError, digest, seal, verified
+from suite.runs.run import CHECKSUMS, Run, StoreError, digest, seal, verified
+from suite.runs.store import Store
 from suite.spec import ID_LENGTH
 
 MEMORY = 500  # MB that the process may take at most

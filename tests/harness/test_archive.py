@@ -23,7 +23,8 @@ from suite.runs import store as store_module
 from suite.runs.archive import MANIFEST, Archive, Layered, export, merge, open_runs, pack, take
 from suite.runs.comparison import relation
 from suite.runs.crate import described
-from suite.runs.store import CHECKSUMS, DamagedRun, Outcome, Store, StoreError, digest, encode, seal, verified
+from suite.runs.run import CHECKSUMS, DamagedRun, Outcome, StoreError, digest, encode, seal, verified
+from suite.runs.store import Store
 from suite.spec import RunSpec
 
 SPECS = [RunSpec("toy/draw", {"a": 1}, s) for s in range(3)]

@@ -9,7 +9,8 @@ import pytest
 
 from suite.papers.artifact import Paper, PaperError, check_name
 from suite.papers.measurement import few_seeds
-from suite.runs.store import Outcome, Store, encode
+from suite.runs.run import Outcome, encode
+from suite.runs.store import Store
 from suite.spec import RunSpec
 
 SPECS = tuple(RunSpec("toy/draw", {"number": number}) for number in range(3))

@@ -11,7 +11,8 @@ import pytest
 from toy import files_of
 
 from suite.runs.comparison import compare_runs, identical, lines, quantity
-from suite.runs.store import Outcome, Run, Store, encode, verified
+from suite.runs.run import Outcome, Run, encode, verified
+from suite.runs.store import Store
 from suite.spec import RunSpec
 
 SPECS = [RunSpec("train", {"setting": s}, r) for s in range(6) for r in range(3)]

@@ -18,7 +18,8 @@ from suite.papers.grades import Rests
 from suite.papers.measurement import Measurement
 from suite.runs.archive import Archive, Layered, export
 from suite.runs.comparison import implausible, relation, survey
-from suite.runs.store import CHECKSUMS, Outcome, Run, Store, encode, seal, verified
+from suite.runs.run import CHECKSUMS, Outcome, Run, encode, seal, verified
+from suite.runs.store import Store
 from suite.spec import RunSpec
 
 HERE = {"source": "s", "versions": {"torch": "1"}, "execution": {"path": "looped"}, "machine": {"cpu": "c"}}

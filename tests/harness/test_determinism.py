@@ -12,7 +12,7 @@ import torch
 from suite.experiment import Experiment
 from suite.runner import execute
 from suite.runner.determinism import same_bits
-from suite.runs.store import Outcome
+from suite.runs.run import Outcome
 from suite.spec import RunSpec
 
 

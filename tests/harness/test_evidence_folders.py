@@ -9,7 +9,8 @@ import toy
 from suite.papers import evidence
 from suite.papers.evidence import export_selection, ids_of_user, of_user, table_beside, with_committed
 from suite.runs.archive import Archive, export
-from suite.runs.store import Store, StoreError
+from suite.runs.run import StoreError
+from suite.runs.store import Store
 from suite.spec import RunSpec
 
 SPECS = [RunSpec("toy/draw", {"n": n}) for n in range(3)]

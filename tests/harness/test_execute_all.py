@@ -12,7 +12,8 @@ from suite.papers.catalogue import experiment
 from suite.runner import status_file
 from suite.runner.execute import RunnerConfig, execute, execute_all, execute_pack
 from suite.runner.packing import Pack, RunReport
-from suite.runs.store import Outcome, Store
+from suite.runs.run import Outcome
+from suite.runs.store import Store
 from suite.spec import RunSpec
 
 pytestmark = pytest.mark.usefixtures("papers")

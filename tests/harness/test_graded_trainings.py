@@ -11,7 +11,7 @@ from suite.experiment import Experiment
 from suite.papers import grades
 from suite.papers.grades import Grade, Grading, Rests, best_test, machine_of
 from suite.papers.printed_settings import Basis, Printed, PrintedSettings
-from suite.runs.store import Outcome, encode, verified
+from suite.runs.run import Outcome, encode, verified
 from suite.spec import RunSpec
 
 

@@ -16,7 +16,7 @@ from suite.papers.described import Described, describe
 from suite.papers.grades import Grade, Grading, Rests, _together, departures
 from suite.papers.printed_settings import SCALES, missing, settings
 from suite.runner.cost import TRAIN
-from suite.runs.store import Outcome, Run, encode, verified
+from suite.runs.run import Outcome, Run, encode, verified
 from suite.spec import RunSpec
 
 HERE = "Some processor"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from suite.runs.long_table import tidy
-from suite.runs.store import Outcome, encode, verified
+from suite.runs.run import Outcome, encode, verified
 from suite.spec import RunSpec
 
 

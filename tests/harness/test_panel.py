@@ -14,7 +14,7 @@ from suite.claims.intervals import Interval, mean_interval
 from suite.papers.artifact import FIRST, Artifact, Frame, Missing, Quantity, read_frame
 from suite.papers.measurement import measure
 from suite.runs.archive import Layered
-from suite.runs.store import DamagedRun
+from suite.runs.run import DamagedRun
 
 SEEDS = frame_of(
     {"a": [{"x": 1.0}, {"x": 2.0}, None, {"x": 9.0}], "b": [{"x": 5.0}, {"x": 7.0}], "c": [None], "d": [{"x": 3.0}]}

@@ -19,7 +19,8 @@ from suite.papers.catalogue import PAPERS, Registered, SelectorError, entries, p
 from suite.papers.measurement import verdicts
 from suite.papers.register import RegisterError, read, rule_of, standing
 from suite.report import data
-from suite.runs.store import Outcome, Store, encode
+from suite.runs.run import Outcome, encode
+from suite.runs.store import Store
 
 LIVE = register.read
 CLAIM = Claim("toy/table1/it", "it is ten", "Table 1", "within", "reduced", "cpu-small", "so", (10.0,), quantity="it")

@@ -9,7 +9,7 @@ import pytest
 
 from suite.commands import reproduce
 from suite.commands.run import RunOptions
-from suite.runs.store import StoreError
+from suite.runs.run import StoreError
 
 COMMITTED = {"p/fig1/a": "reproduced", "p/fig1/b": "not reproduced"}
 

@@ -18,7 +18,8 @@ from suite.runner.packing import Pack
 from suite.runner.resumption import with_build
 from suite.runs import environment
 from suite.runs.comparison import relation
-from suite.runs.store import Outcome, Run, Store, encode
+from suite.runs.run import Outcome, Run, encode
+from suite.runs.store import Store
 from suite.spec import RunSpec
 from suite.training import checkpoint_file
 from suite.training.machine_code import NativeError

@@ -19,7 +19,8 @@ from suite.papers.catalogue import experiment
 from suite.runner.execute import RunnerConfig, execute, execute_all
 from suite.runner.progress import Progress
 from suite.runner.status_file import NOTE
-from suite.runs.store import NewRun, Store, StoreError, verified
+from suite.runs.run import StoreError, verified
+from suite.runs.store import NewRun, Store
 from suite.spec import RunSpec
 
 pytestmark = pytest.mark.usefixtures("papers")

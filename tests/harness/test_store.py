@@ -14,13 +14,11 @@ import pytest
 from toy import files_of
 
 from suite.runs import store as store_module
-from suite.runs.store import (
+from suite.runs.run import (
     CHECKSUMS,
     ENVIRONMENT,
     DamagedRun,
-    NewRun,
     Outcome,
-    Store,
     StoreError,
     digest,
     encode,
@@ -28,6 +26,7 @@ from suite.runs.store import (
     seal,
     verified,
 )
+from suite.runs.store import NewRun, Store
 from suite.spec import RunSpec
 
 SPEC = RunSpec("toy/draw", {"a": 1}, 3)

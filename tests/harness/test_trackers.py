@@ -7,7 +7,7 @@ import pytest
 
 from suite.runner import trackers
 from suite.runner.trackers import numbers, scalars, tensorboard, wandb
-from suite.runs.store import Outcome, Run, encode
+from suite.runs.run import Outcome, Run, encode
 from suite.spec import RunSpec
 
 

@@ -22,7 +22,8 @@ from suite.runner.cost import TRAIN
 from suite.runner.execute import RunnerConfig, execute
 from suite.runs.archive import Archive, export, merge
 from suite.runs.comparison import relation
-from suite.runs.store import Store, UnreadableRun
+from suite.runs.run import UnreadableRun
+from suite.runs.store import Store
 from suite.spec import RunSpec
 from suite.training import checkpoint_file
 from suite.training.loop import TrainingRun

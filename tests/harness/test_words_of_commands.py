@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from suite.cli import output
-from suite.runs.store import DamagedRun
+from suite.runs.run import DamagedRun
 
 
 @pytest.mark.parametrize(

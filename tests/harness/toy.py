@@ -19,7 +19,7 @@ from suite.files import write_whole
 from suite.papers import catalogue, evidence, register
 from suite.papers.artifact import Artifact, Frame, Groups, Paper, Quantity
 from suite.papers.catalogue import entries as claims_of
-from suite.runs.store import Outcome, encode
+from suite.runs.run import Outcome, encode
 from suite.spec import RunSpec, seed
 
 HERE = Path(__file__).resolve().parent

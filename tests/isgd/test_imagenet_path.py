@@ -13,7 +13,8 @@ from paper_figures.isgd.experiments import EXPERIMENTS
 from suite.data.imagenet import ImageBatch, ImageNetStream
 from suite.experiment import Context, OutOfTime
 from suite.runner.execute import RunnerConfig, execute
-from suite.runs.store import Outcome, Store
+from suite.runs.run import Outcome
+from suite.runs.store import Store
 from suite.spec import RunSpec, thaw
 from suite.training import numerics as execution
 from suite.training.streaming import train_top5

@@ -18,7 +18,7 @@ import pytest
 from suite.communication import link as netlab
 from suite.communication.launch import spawn
 from suite.experiment import Context, in_lab
-from suite.runs.store import Outcome
+from suite.runs.run import Outcome
 from suite.spec import RunSpec
 
 WHY_NOT = netlab.probe()

@@ -17,7 +17,7 @@ from suite.communication.collectives import CompletedSum, Local
 from suite.data.order import Shuffled
 from suite.experiment import Context
 from suite.model_averaging.engine import Learners
-from suite.runs.store import Outcome
+from suite.runs.run import Outcome
 from suite.spec import RunSpec, seed
 from suite.training.gradients.looped import Functional
 from suite.training.optimizers import CaffeSGD

@@ -19,7 +19,7 @@ from suite.communication.group import Group
 from suite.communication.launch import spawn
 from suite.communication.link import NoLab
 from suite.experiment import Context, in_lab
-from suite.runs.store import Outcome
+from suite.runs.run import Outcome
 from suite.spec import RunSpec, seed, thaw
 from suite.training.gradients.paths import BACKENDS, backend, refusals
 from suite.training.numerics import apply

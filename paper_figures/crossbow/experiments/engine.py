@@ -30,7 +30,7 @@ from suite.model_averaging.task_schedule import Durations, Task, assignment, idl
 from suite.model_averaging.tuner import tune
 from suite.runner.autotune import alternating
 from suite.runs.long_table import by_repeat
-from suite.runs.store import Outcome
+from suite.runs.run import Outcome
 from suite.spec import RunSpec, seed
 from suite.training.gradients.backend import Batch, Rows
 from suite.training.gradients.looped import Functional

@@ -16,7 +16,7 @@ from suite.communication.collectives import Local
 from suite.experiment import Context, OutOfTime
 from suite.model_averaging.engine import Learners
 from suite.runner.autotune import measure_training
-from suite.runs.store import Outcome
+from suite.runs.run import Outcome
 from suite.spec import RunSpec, seed
 from suite.training import checkpoint
 from suite.training.build import Setup, assemble

@@ -22,7 +22,7 @@ from suite.communication.group import Group
 from suite.communication.launch import spawn
 from suite.communication.link import Device
 from suite.experiment import Context, in_lab
-from suite.runs.store import Outcome
+from suite.runs.run import Outcome
 from suite.spec import RunSpec, thaw
 
 MOMENTUM = 0.9  # of the average model; its value takes the same time

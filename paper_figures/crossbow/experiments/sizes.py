@@ -23,7 +23,7 @@ from suite.experiment import Context
 from suite.model_averaging.memory_plan import Operator, offline, online, training_operators
 from suite.models.layers import Add
 from suite.models.registry import construct
-from suite.runs.store import Outcome
+from suite.runs.run import Outcome
 from suite.spec import RunSpec
 
 LAYER = 2  # forward, gradient

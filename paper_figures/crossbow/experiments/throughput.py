@@ -29,7 +29,7 @@ from suite.model_averaging.engine import Learners
 from suite.model_averaging.tuner import ThroughputReading, tune
 from suite.models import classifier, initialise
 from suite.runner.autotune import alternating, preferred
-from suite.runs.store import Outcome
+from suite.runs.run import Outcome
 from suite.spec import RunSpec, seed
 from suite.training.flat import FlatModule
 from suite.training.gradients.backend import Backend

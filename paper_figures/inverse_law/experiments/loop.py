@@ -25,7 +25,7 @@ from suite.batch_size.trainer import Trainer
 from suite.data.images import load_images
 from suite.experiment import Context
 from suite.lazy import pd
-from suite.runs.store import Outcome
+from suite.runs.run import Outcome
 from suite.spec import RunSpec, seed
 from suite.training.numerics import apply
 

@@ -19,7 +19,7 @@ from suite.batch_size.trainer import Monitor, Search, Test
 from suite.communication.collectives import in_process
 from suite.experiment import Context, OutOfTime
 from suite.lazy import pd
-from suite.runs.store import Outcome
+from suite.runs.run import Outcome
 from suite.spec import RunSpec
 from suite.training import checkpoint
 from suite.training.gradients.backend import Backend, compute_gradients

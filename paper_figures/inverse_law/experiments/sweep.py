@@ -31,7 +31,7 @@ from paper_figures.inverse_law.experiments.search import SearchRun, SteppedSgd
 from suite.data import images, order, transforms
 from suite.experiment import Context
 from suite.runner.packing import run_together
-from suite.runs.store import Outcome
+from suite.runs.run import Outcome
 from suite.spec import RunSpec, seed
 from suite.training.build import DTYPES, make_network, make_optimizer
 from suite.training.flat import FlatModule

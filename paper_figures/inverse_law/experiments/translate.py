@@ -23,7 +23,7 @@ from paper_figures.inverse_law.experiments.search import SearchRun, SteppedSgd
 from suite.data.order import WordOrder
 from suite.data.text import Pair, load_pairs
 from suite.experiment import Context, OutOfTime
-from suite.runs.store import Outcome
+from suite.runs.run import Outcome
 from suite.spec import RunSpec, seed
 from suite.training import checkpoint
 from suite.training.build import make_optimizer

@@ -31,7 +31,7 @@ from suite.experiment import Context, in_lab
 from suite.models.table import counts
 from suite.runner.autotune import alternating
 from suite.runs.long_table import by_repeat
-from suite.runs.store import Outcome
+from suite.runs.run import Outcome
 from suite.spec import RunSpec, thaw
 from suite.training.numerics import apply
 from suite.training.random_pictures import RandomPictures

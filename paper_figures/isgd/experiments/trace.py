@@ -16,7 +16,7 @@ from torch import Tensor
 from reference_impls.contract import Algorithm, GradientRef, Turn
 from reference_impls.isgd import ISGD
 from suite.experiment import Context
-from suite.runs.store import Outcome
+from suite.runs.run import Outcome
 from suite.spec import RunSpec
 from suite.training.build import Setup, assemble
 from suite.training.gradients.backend import Backend, Batch, compute_gradients

@@ -13,7 +13,7 @@ from functools import partial
 from suite.experiment import Context
 from suite.runner.autotune import alternating
 from suite.runs.long_table import by_repeat
-from suite.runs.store import Outcome
+from suite.runs.run import Outcome
 from suite.spec import RunSpec
 from suite.training.numerics import apply
 from suite.training.random_pictures import RandomPictures

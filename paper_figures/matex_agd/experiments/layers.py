@@ -10,7 +10,7 @@ from torch import nn
 
 from suite.experiment import Context
 from suite.models.registry import construct
-from suite.runs.store import Outcome
+from suite.runs.run import Outcome
 from suite.spec import RunSpec
 
 NETWORKS = ("caffe_alexnet", "caffe_googlenet")

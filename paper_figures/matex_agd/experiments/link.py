@@ -37,7 +37,7 @@ from suite.cost_models.overlap import LayerTimes, NetworkTimes
 from suite.experiment import Context, in_lab
 from suite.models import build, initialise
 from suite.optim import DelayedSGD
-from suite.runs.store import Outcome
+from suite.runs.run import Outcome
 from suite.spec import RunSpec, thaw
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from paper_figures.matex_agd.settings import WORKERS
 from suite.experiment import Context
 from suite.lazy import pd
-from suite.runs.store import Outcome
+from suite.runs.run import Outcome
 from suite.spec import RunSpec
 from suite.training.loop import TrainingRun
 from suite.training.numerics import apply

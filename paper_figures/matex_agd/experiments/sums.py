@@ -10,7 +10,7 @@ from suite.communication.collectives import Processes
 from suite.communication.group import Group
 from suite.communication.launch import spawn
 from suite.experiment import Context
-from suite.runs.store import Outcome
+from suite.runs.run import Outcome
 from suite.spec import RunSpec
 
 WORKERS, REPEATS = 2, 15

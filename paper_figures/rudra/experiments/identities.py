@@ -18,7 +18,7 @@ from suite.communication.collectives import Local
 from suite.experiment import Context
 from suite.parameter_server.protocol import GammaDurations, play
 from suite.parameter_server.topology import server_tree, weighted_mean
-from suite.runs.store import Outcome
+from suite.runs.run import Outcome
 from suite.spec import RunSpec
 from suite.training.optimizers import CaffeSGD
 from suite.training.problem import QuadraticProblem

@@ -23,7 +23,7 @@ from suite.parameter_server.messages import Layout
 from suite.parameter_server.processes import Learner, TrainingJob, train
 from suite.parameter_server.protocol import GammaDurations
 from suite.parameter_server.servers import Served
-from suite.runs.store import Outcome
+from suite.runs.run import Outcome
 from suite.spec import RunSpec, thaw
 from suite.training.optimizers import CaffeSGD
 

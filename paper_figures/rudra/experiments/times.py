@@ -34,7 +34,7 @@ from suite.files import write_whole
 from suite.lazy import np, pd, scipy
 from suite.parameter_server.placement import simulation
 from suite.parameter_server.protocol import GammaDurations, Staleness, Timed, play
-from suite.runs.store import Outcome
+from suite.runs.run import Outcome
 from suite.spec import RunSpec, thaw
 
 Predict = Callable[[Sequence[float], Any], float]  # constants and a row to its time

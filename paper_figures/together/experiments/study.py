@@ -37,7 +37,7 @@ from suite.lazy import pd
 from suite.parameter_server.training import ServerRun
 from suite.runner.pilot import build
 from suite.runner.pilot import check as check_training
-from suite.runs.store import Outcome
+from suite.runs.run import Outcome
 from suite.spec import RunSpec, thaw
 from suite.training.build import subset_draw
 from suite.training.loop import TrainingRun

@@ -37,7 +37,7 @@ from suite.report.verdict_details import departure_ledgers
 from suite.runner.gc_tuning import search_rarely
 from suite.runs.archive import Runs
 from suite.runs.environment import ROOT, revision
-from suite.runs.store import StoreError
+from suite.runs.run import StoreError
 
 ALL_WORDS = tuple(dict.fromkeys((*VERDICTS, *WORDS.values())))
 FEW = 8  # artifacts that are made sooner than another process has started

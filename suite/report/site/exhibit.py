@@ -16,7 +16,7 @@ from suite.report.drawing import DrawingError, drawing, naming, table_of, whole_
 from suite.report.site.render import render
 from suite.report.verdict_details import function_of, reasons, runs_and_environments, runs_behind
 from suite.runs.archive import Runs
-from suite.runs.store import UnusableRun
+from suite.runs.run import UnusableRun
 
 
 def files(

@@ -23,7 +23,7 @@ from suite.report.drawing import write
 from suite.report.speed import RESULTS
 from suite.runs.archive import Archive, Layered, Runs, versions
 from suite.runs.environment import ROOT
-from suite.runs.store import CHECKSUMS, Run, UnusableRun
+from suite.runs.run import CHECKSUMS, Run, UnusableRun
 
 NAME = "site.json"
 
