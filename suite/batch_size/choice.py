@@ -81,8 +81,8 @@ def check_numbers(
         raise ValueError(f"seeds={tuple(seeds)} repeat; equal seeds give the same run again and no scatter")
     if limit < 1:
         raise ValueError(f"limit={limit} updates must be at least 1")
-    if not growth >= 0:
-        raise ValueError(f"growth={growth} of the steps between tests must be at least 0")
+    if not 0 <= growth < math.inf:
+        raise ValueError(f"growth={growth} of the steps between tests must be at least 0, and finite")
     if rounds < 1:
         raise ValueError(f"rounds={rounds} must be at least 1; the seconds of an update are measured in each")
     if budget is not None and not budget > 0:

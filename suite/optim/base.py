@@ -223,7 +223,7 @@ class Algorithm(Steps):
             plain: what ``resume`` is to return, such as the number of the epoch.
 
         Raises:
-            ValueError: the processes are at different updates.
+            ValueError: the processes are at different updates, or have different rates.
             OSError: nothing can be written there.
         """
         tensors = {f"random/{kind}": value for kind, value in self._random_state().items()}
@@ -231,6 +231,7 @@ class Algorithm(Steps):
         tensors |= {f"epoch/{kind}": value for kind, value in begun.items()}
         tensors |= {f"untrained/{name}": parameter.detach() for name, parameter in self._untrained().items()}
         values = {"state": flatten(self.state_dict(), "state", tensors), "plain": plain, "had": had}
+        self.group.agree(self._group_settings())
         write_checkpoint(Path(folder), self.group, self.t, values, tensors)
 
     def resume(self, folder: str | Path) -> dict[str, Any]:

@@ -72,7 +72,7 @@ class Steps(torch.optim.Optimizer):
             if self.base is None
             else Wrapped(self.vector, self.param_groups, self.base)
         )
-        self.group.agree(self._facts() | {"the groups' settings": [comparable(g) for g in self.param_groups]})
+        self.group.agree(self._facts() | self._group_settings())
         self._share()
         joining.own_random_numbers(self.group)
         self.buffers = Buffers(self._membership, self.learners)
@@ -106,6 +106,10 @@ class Steps(torch.optim.Optimizer):
             "learners": self.learners,
             "number of processes": self.group.size,
         }
+
+    def _group_settings(self) -> dict[str, Any]:
+        """What must be the same in all processes and changes with a schedule."""
+        return {"the groups' settings": [comparable(group) for group in self.param_groups]}
 
     # Set-up
 

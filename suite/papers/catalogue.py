@@ -142,9 +142,10 @@ def printed_value(claim: str) -> float:
 class Place(NamedTuple):
     """What became of an id that a claim once had.
 
-    ``becomes`` is *claim* (``target`` is the id itself, or the claim that it is merged into), *row* (of the claim in
-    ``target``), *test* (``target`` is its file and function), *contradiction* (of the paper, told by the claim in
-    ``target``) or *figure* (``target`` is the artifact whose picture shows it).
+    ``becomes`` is *claim* (``target`` is the id itself, or the claim that it is merged into), *ours* (a question of
+    ours, by that id), *row* (of the claim in ``target``), *test* (``target`` is its file and function),
+    *contradiction* (of the paper, told by the claim in ``target``) or *figure* (``target`` is the artifact whose
+    picture shows it).
     """
 
     becomes: str

@@ -203,7 +203,7 @@ THREADS = HERE | {"execution": {"path": "looped", "threads": 2}}
 @pytest.mark.parametrize("where", [THREADS, THREADS | {"machine": {"cpu": "another"}, "device": {"device": "cuda"}}])
 def test_arithmetic_is_contested_whatever_executed_it(where: dict):
     """A number is changed and, with it, one word of what is said to have executed it."""
-    for forged in (run(2.0, where=where), run(curve=1.0, where=where)):
+    for forged in (run(2.0, where=where), run(curve=1.0, where=where), run(math.nan, where=where)):
         assert relation(run(), forged, timed=False) == "other execution"
         assert relation(run(), forged, timed=False, arithmetic=True) == "contested"
     found = survey({run().id: [run(), run(2.0, where=where)]}, lambda name: False, lambda name: True)

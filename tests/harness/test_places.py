@@ -10,11 +10,11 @@ import toy
 
 from suite.claims.judge import BOARD
 from suite.papers import catalogue
-from suite.papers.catalogue import Place, entries, homes, moved, paper
+from suite.papers.catalogue import Place, entries, homes, moved, paper, published
 from suite.papers.register import read
 from suite.report.readme import every_id
 
-KINDS = ("claim", "row", "test", "contradiction", "figure")
+KINDS = (*BOARD, "row", "test", "contradiction", "figure")
 PLACES = catalogue.places()
 PAPERS = sorted({name.partition("/")[0] for name in PLACES})
 
@@ -43,6 +43,7 @@ def test_each_id_leads_somewhere(which: str) -> None:
             assert name in claims or not claims[place.target].row_of or place.becomes == "claim", name
             row = name in claims and claims[name].kind in BOARD and claims[name].row_of
             assert (place.becomes == "row") == bool(row), name
+            assert place.becomes not in BOARD or place.target != name or claims[name].kind == place.becomes, name
 
 
 @pytest.mark.parametrize("which", PAPERS)
@@ -50,7 +51,7 @@ def test_no_id_is_lost(which: str) -> None:
     own = lambda names: {name for name in names if name.startswith(f"{which}/")}
     now = {claim.id for claim in entries(which)}
     for home in homes():
-        assert own(read(home).rules) <= now | PLACES.keys()
+        assert own(read(home).rules) <= {claim.id for claim in published(which)} | PLACES.keys()
         assert own(read(home).merged) <= PLACES.keys() - now
 
 

@@ -152,7 +152,7 @@ SHARED = nn.Linear(20, 4)
         ({"rounds": 0}, "rounds=0 must be at least 1"),
         ({"budget": 0.0}, "budget=0.0 must be a positive number of seconds"),
         ({"limit": 0}, "limit=0"),
-        ({"growth": -0.1}, "growth=-0.1"),
+        *[({"growth": growth}, f"growth={growth}") for growth in (-0.1, float("inf"))],
     ],
 )
 def test_where_there_is_nothing_to_measure_it_is_said_before_anything_is_timed(options, message):

@@ -36,6 +36,7 @@ def test_processes_that_differ_are_refused_in_every_process():
         "model": "worker 1 has model = .* start every worker with the same model",
         "delay": "worker 1 has delay = 1 where worker 0 has 0",
         "rate": "worker 1 has the groups' settings = .*0.2.* where worker 0 has .*0.1",
+        "schedule": "worker 1 has the groups' settings = .*0.05.* where worker 0 has .*0.1",
         "learners": "worker 1 has learners = 3 where worker 0 has 2",
     }
     for said in spawn(bodies.differ, 2, list(messages), timeout=20):

@@ -31,7 +31,7 @@ STANDS = "is alive but has not answered within 4 s; it stands at update 3"
             rf"in a sum over workers: worker 1 of 2 {STANDS}, in average\(\), this",
             r"in average\(\): worker 0",
         ),
-        ("save", rf"worker 1 of 2 {STANDS}, in the agreement on", r"in the agreement on update at which it saves: w"),
+        ("save", rf"worker 1 of 2 {STANDS}, in the agreement on", r"in the agreement on the groups' settings: w"),
         ("take up", rf"worker 1 of 2 {STANDS}, in take_up", r"in take_up\(\): worker 0"),
     ],
 )
