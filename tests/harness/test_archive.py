@@ -17,9 +17,6 @@ import pytest
 from hostile import table, understated
 from toy import CHECKOUT, files_of
 
-from suite import files as files_module
-from suite.runs import archive as archive_module
-from suite.runs import store as store_module
 from suite.runs.archive import MANIFEST, Archive, Layered, export, merge, open_runs, pack, take
 from suite.runs.comparison import relation
 from suite.runs.crate import described
@@ -160,7 +157,7 @@ def sealed_anew(entries, change):
     change(files)
     files[CHECKSUMS] = seal(files)
     others = [(n, d) for n, d in entries if not n.startswith(target)]
-    changed = with_manifest(others, lambda m: m["runs"].update({target: store_module.digest(files[CHECKSUMS])}))
+    changed = with_manifest(others, lambda m: m["runs"].update({target: digest(files[CHECKSUMS])}))
     return [*changed, *((f"{target}/{name}", data) for name, data in files.items())]
 
 
@@ -268,8 +265,8 @@ def test_a_disk_that_fills_up_during_an_import_keeps_nothing_of_it(
             raise OSError(errno.ENOSPC, "No space left on device")
         return True
 
-    monkeypatch.setattr(files_module, "_sync_file_system", full if at_once else lambda folder: False)
-    monkeypatch.setattr(files_module.os, "fsync", full)
+    monkeypatch.setattr("suite.files._sync_file_system", full if at_once else lambda folder: False)
+    monkeypatch.setattr("os.fsync", full)
     with pytest.raises(StoreError, match="No space left on device"):
         taken(exported, store)
     monkeypatch.undo()
@@ -304,11 +301,11 @@ def test_a_bomb_is_refused_before_it_unfolds(exported: Path, store: Store, monke
     rewritten(exported, lambda es: sealed_anew(es, lambda f: f.update({"a.parquet": bomb, "b.parquet": bomb})))
     packed(exported, zipfile.ZIP_DEFLATED)
     assert exported.stat().st_size < 20_000
-    monkeypatch.setattr(archive_module, "MOST_FILE", 2**19)
+    monkeypatch.setattr("suite.runs.archive.MOST_FILE", 2**19)
     with pytest.raises(DamagedRun, match="a file of a run may have"):
         Archive(exported)
     monkeypatch.undo()
-    monkeypatch.setattr(archive_module, "MOST_SMALL", 2**20)
+    monkeypatch.setattr("suite.runs.archive.MOST_SMALL", 2**20)
     with pytest.raises(DamagedRun, match="far more than runs do"):
         Archive(exported)
 

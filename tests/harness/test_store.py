@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 from toy import files_of
 
-from suite.runs import store as store_module
 from suite.runs.run import (
     CHECKSUMS,
     ENVIRONMENT,
@@ -154,7 +153,7 @@ def test_a_full_disk_leaves_nothing_half_stored(store: Store, monkeypatch: pytes
             raise OSError(errno.ENOSPC, "No space left on device")
         real(handle)
 
-    monkeypatch.setattr(store_module.os, "fsync", full)
+    monkeypatch.setattr("os.fsync", full)
     with pytest.raises(StoreError, match=f"could not store run {SPEC.id}.*No space left on device"):
         store.commit(SPEC.id, files_of(SPEC))
     monkeypatch.undo()
