@@ -100,6 +100,11 @@ class lazily:
         return getattr(importlib.import_module(module), name)
 
 
+def bodies(package: str) -> Callable[[str], lazily]:
+    """What finds the functions at places ("module:name") of a package."""
+    return lambda place: lazily(f"{package}.{place}")
+
+
 @dataclass(frozen=True)
 class Experiment:
     """How to run a kind of specification, and what that is expected to cost.

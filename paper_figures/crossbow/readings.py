@@ -276,11 +276,8 @@ def shown_target(frame: Frame, names: Sequence[str], printed: float) -> float:
     if frame.profile == "paper":
         return printed
     groups = [accuracies(frame, name) for name in names]
-
-    def most(curves: list[list[float]], rung: float) -> bool:
-        return 2 * sum(epochs_to_accuracy(curve, rung) is not None for curve in curves) > len(curves)
-
-    return max((rung for rung in LADDER if all(most(curves, rung) for curves in groups)), default=LADDER[0])
+    reach = lambda curves, rung: sum(epochs_to_accuracy(curve, rung) is not None for curve in curves) / len(curves)
+    return max((rung for rung in LADDER if all(reach(curves, rung) > 0.5 for curves in groups)), default=LADDER[0])
 
 
 def arrival_table(frame: Frame, printed: float, speed: Mapping[str, float] | None = None) -> pd.DataFrame:

@@ -15,12 +15,14 @@ from typing import Any
 
 from paper_figures.inverse_law.drawing import logarithmic
 from paper_figures.inverse_law.law import (
+    TOLERANCE,
     counted,
     exponent,
     families,
     family_groups,
     floors,
-    told_apart,
+    power,
+    power_told,
 )
 from paper_figures.inverse_law.settings import BY_NAME, LOOP, Row, law_runs, loop_runs
 from suite.batch_size.chosen import Knee, fit_knee
@@ -110,7 +112,7 @@ def law(frame: Frame, *rows: Row) -> Interval:
     return exponent(*(families(frame, row).values() for row in rows))
 
 
-told = lambda frame, *rows: f"the four MNIST curves; {told_apart(law(frame, *rows))}"
+told = lambda frame, *rows: f"the four MNIST curves; {power_told(power(law(frame, *rows), TOLERANCE))}"
 counted(EQ2, "law", MNIST, law, told, family_groups)
 counted(EQ2, "floor", MNIST, floors, groups=family_groups)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import pairwise, product
 from typing import Any
@@ -128,11 +128,6 @@ def steps(values: Iterable[Interval]) -> list[Interval]:
     ]
 
 
-def sensitivities(frame: Frame, *rows: Row) -> list[Interval]:
-    """Steps of alpha from one curve to the next."""
-    return steps(law.law_fit(law.reached(frame, row)).sensitivity_interval() for row in rows)
-
-
 def onset(fit: InverseLawFit) -> Interval:
     """alpha / N_inf, the batch size at which the floor sets in."""
     alpha, floor = fit.sensitivity_interval(), fit.floor_interval()
@@ -140,9 +135,9 @@ def onset(fit: InverseLawFit) -> Interval:
     return Interval(fit.sensitivity / fit.floor, low, high, alpha.n)
 
 
-def onsets(frame: Frame, *rows: Row) -> list[Interval]:
-    """Steps of the onset from one curve to the next."""
-    return steps(onset(law.law_fit(law.reached(frame, row))) for row in rows)
+def steps_of(value: Callable[[InverseLawFit], Interval], frame: Frame, *rows: Row) -> list[Interval]:
+    """Steps of a constant of the law from one curve to the next."""
+    return steps(value(law.law_fit(law.reached(frame, row))) for row in rows)
 
 
 MEDIUM = BY_NAME["mnist_medium-lr0p05"]
@@ -150,8 +145,8 @@ HARDER = [BY_NAME[f"{data}_medium-lr0p05"] for data in ("mnist", "cifar10", "cif
 law.counted(FIG1B, "adam-negative-ninf", [BY_NAME["cifar10_medium-adam"]], law.floors)
 reached_in_validation = lambda frame, row: misfits.largest_misfit([law.reached(frame, row, "validation")])
 law.counted(FIG1B, "misfit-validation", [MEDIUM], reached_in_validation)
-law.counted(FIG1B, "alpha-grows", HARDER, sensitivities)
-law.counted(FIG1B, "floor-onset", HARDER, onsets)
+law.counted(FIG1B, "alpha-grows", HARDER, partial(steps_of, InverseLawFit.sensitivity_interval))
+law.counted(FIG1B, "floor-onset", HARDER, partial(steps_of, onset))
 for model, *rates in (
     ("mnist_medium", "lr0p01", "lr0p05"),
     ("cifar10_medium", "lr0p01", "lr0p05"),

@@ -338,11 +338,6 @@ def _exponent(curves: tuple[tuple[tuple[Updates, ...], ...], ...]) -> Interval:
     return Interval(-free.mean, -free.high, -free.low, free.n)
 
 
-def told_apart(found: Interval) -> str:
-    """The power of the rule on exponents against those it must tell from -1."""
-    return power_told(power(found, TOLERANCE))
-
-
 def power_told(share: float) -> str:
     """The probability of telling the law from ``ALTERNATIVES``, in words."""
     return f"power against {' and '.join(f'-{p:g}' for p in ALTERNATIVES)}: {share:.0%}"

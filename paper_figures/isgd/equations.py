@@ -72,9 +72,8 @@ def iterations(frame: Frame) -> dict[int, list[float]]:
     """Iterations to the target by batch size, a value per seed; not a number where a run was censored."""
     found = {}
     for size in SIZES:
-        runs = frame[f"b{size}"]
-        ended = [frame.stored[run].status == "finished" for run in runs["run"]]
-        found[size] = [float(n) if end else math.nan for n, end in zip(runs["updates"], ended, strict=True)]
+        runs = frame.runs_of(f"b{size}")
+        found[size] = [float(run.results["updates"]) if run.status == "finished" else math.nan for run in runs]
     return found
 
 

@@ -78,20 +78,18 @@ def pairs(
 
 def mnist_pairs(profile: str, algorithm: dict[str, Any] | None = None) -> Groups:
     """Figs. 5a and 5d. Updates: 4 epochs of 938 (reduced), Caffe's 10,000 (paper)."""
-    if profile == "smoke":
-        return pairs(DIGITS, 2, 270, 45, 400, algorithm)
-    if profile == "reduced":
-        return pairs(MNIST, 5, 4 * 938, 134, 5000, algorithm)
-    return pairs(MNIST, 10, 10_000, 100, 10_000, algorithm)
+    sizes = {
+        "smoke": (DIGITS, 2, 270, 45, 400),
+        "reduced": (MNIST, 5, 4 * 938, 134, 5000),
+        "paper": (MNIST, 10, 10_000, 100, 10_000),
+    }
+    return pairs(*sizes[profile], algorithm)
 
 
 def cifar_pairs(profile: str) -> Groups:
     """Figs. 5b and 5e. Updates: 8 epochs of 500 (reduced), 60 epochs (paper: about 80 tests of 6 s)."""
-    if profile == "smoke":
-        return {}
-    if profile == "reduced":
-        return pairs(CIFAR, 3, 8 * 500, 250, 5000)
-    return pairs(CIFAR, 10, 60 * 500, 250, 10_000)
+    sizes = {"reduced": (3, 8 * 500, 250, 5000), "paper": (10, 60 * 500, 250, 10_000)}
+    return pairs(CIFAR, *sizes[profile]) if profile in sizes else {}
 
 
 def cifar_accuracy(profile: str) -> Groups:

@@ -43,9 +43,8 @@ CASES: dict[str, tuple[str, Machine]] = {  # network and machine of each panel o
 }
 
 
-def layer_costs(frame: Frame, name: str) -> tuple[LayerCost, ...]:
-    """Layers of a network from the stored table, first to last."""
-    table = frame.table(name, "layers")
+def layer_costs(table: pd.DataFrame) -> tuple[LayerCost, ...]:
+    """Layers of a network from its table (``matex_agd/layers``), first to last."""
     columns = zip(table["flops"].tolist(), table["weights"].tolist(), table["biases"].tolist(), strict=True)
     return tuple(LayerCost(float(flops), tuple(n for n in tensors if n)) for flops, *tensors in columns)
 
@@ -62,7 +61,7 @@ def of_settings(values: Sequence[float]) -> Interval:
 
 def relative(frame: Frame, letter: str) -> dict[int, list[dict[str, float]]]:
     """By number of devices: rates relative to no communication, at each of the machine's settings."""
-    return _relative(letter, layer_costs(frame, CASES[letter][0]))
+    return _relative(letter, layer_costs(frame.table(CASES[letter][0], "layers")))
 
 
 @cache
@@ -93,7 +92,7 @@ def efficiency(frame: Frame) -> Interval:
     """Per cent: the largest rate on eight devices over eight times that on one, of the four panels."""
     devices, found = max(SHARED), []
     for letter, (name, machine) in CASES.items():
-        layers, batch = layer_costs(frame, name), EFFECTIVE_BATCH[name]
+        layers, batch = layer_costs(frame.table(name, "layers")), EFFECTIVE_BATCH[name]
         seconds = lambda share, layers=layers, batch=batch: network(layers, batch / share[1], share[0]).compute
         ideal = np.array([seconds((s, 1)) / (devices * seconds((s, devices))) for s in settings_of(machine)])
         found.append(100 * ideal * best_delayed(frame, letter, devices, "no comm"))
@@ -102,7 +101,7 @@ def efficiency(frame: Frame) -> Interval:
 
 def strong_scaling(frame: Frame) -> Interval:
     """The smallest gain in rate from doubling the nodes, 1 to 32: GoogLeNet's batch of 32 on the CPU cluster."""
-    layers, gains = layer_costs(frame, GOOGLENET), []
+    layers, gains = layer_costs(frame.table(GOOGLENET, "layers")), []
     for setting in settings_of(SANDY_BRIDGE):
         nodes = (1, 2, 4, 8, 16, 32)
         seconds = [delayed(network(layers, 32 / n, setting), exchange(setting, n), 3) for n in nodes]

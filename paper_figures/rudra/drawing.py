@@ -170,12 +170,7 @@ def draw_errors(axes: Axes, table: pd.DataFrame) -> None:
         middles = points.groupby("source")["seconds"].mean()
         for source, line in points.groupby("source"):
             left = middles[source] < middles.max() or (source == "printed" and len(middles) == 1)
-            x, side = (-6, "right") if left else (6, "left")
-            ends = line.sort_values("mu").iloc[[0, -1]].to_dict("records")
-            for point, y in zip(ends, (-9, 3), strict=True):
-                if y > 0 or len(line) > 1:
-                    at, look = (point["seconds"], point["error"]), {"color": looks(learners)["color"], "size": 8}
-                    axes.annotate(f"{point['mu']}", at, (x, y), textcoords="offset points", ha=side, **look)
+            name_ends(axes, line, looks(learners)["color"], left=left)
     axes.axhline(printed_error(BASELINE), color=GRID, linewidth=1, linestyle="--", zorder=1)
     said, at = "printed baseline (0, 128, 1)", (0.385, printed_error(BASELINE))
     across = ("axes fraction", "data")
@@ -186,6 +181,15 @@ def draw_errors(axes: Axes, table: pd.DataFrame) -> None:
     logarithmic(axes)
     low, high = axes.get_ylim()
     axes.set_ylim(min(low, 17), high)
+
+
+def name_ends(axes: Axes, line: pd.DataFrame, colour: str, *, left: bool) -> None:
+    """The largest mini-batch beside one end of a line, and below the other, where there is one, the least."""
+    line, (x, side) = line.sort_values("mu"), (-6, "right") if left else (6, "left")
+    ends = [(line.iloc[0], -9), (line.iloc[-1], 3)] if len(line) > 1 else [(line.iloc[0], 3)]
+    for end, y in ends:
+        at = end["seconds"], end["error"]
+        axes.annotate(f"{end['mu']}", at, (x, y), textcoords="offset points", ha=side, color=colour, size=8)
 
 
 def draw_times(axes: Axes, table: pd.DataFrame) -> None:

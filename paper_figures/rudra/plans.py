@@ -203,13 +203,10 @@ def training_groups(profile: str, configurations: Iterable[Configuration]) -> di
 
 def modulation_groups(profile: str) -> Groups:
     """30-softsync at mu = 128 with both rates; 4-softsync too at full size."""
-    found = training_groups(profile, [(30, 128, 30), (4, 128, 30)])
     groups = {}
-    for n in (30, 4):
-        name = label((n, 128, 30))
-        if name in found:
-            suffix = "" if n == 30 else " of 4-softsync"
-            groups[f"alpha0/{n}"] = found[name]
+    for n, suffix in ((30, ""), (4, " of 4-softsync")):
+        if divided := at_profile((n, 128, 30), profile):
+            groups[f"alpha0/{n}"] = divided
             groups[f"alpha0{suffix}"] = at_profile((n, 128, 30), profile, modulated=False)
     return groups
 

@@ -116,11 +116,10 @@ def sgd(task: Task, method: Method, trial: Trial) -> Settings:
 
 def sgd_of_batch(task: Task, method: Method, trial: Trial) -> Settings:
     """SGD with another batch size, on as many images in all and between two evaluations."""
-    found, size = sgd(task, method, trial), int(trial.own)
-    updates = {name: gradients * task.batch // size for name, gradients in
-               (("updates", task.budget), ("every", task.every), ("warmup", task.warmup))}  # fmt: skip
-    found |= {"schedule": {"warmup": updates.pop("warmup")}, "evaluate": {"every": updates.pop("every")}}
-    return {**found, **updates, "batch": size}
+    size = int(trial.own)
+    updates, every, warmup = (count * task.batch // size for count in (task.budget, task.every, task.warmup))
+    changed = {"batch": size, "updates": updates, "evaluate": {"every": every}, "schedule": {"warmup": warmup}}
+    return {**sgd(task, method, trial), **changed}
 
 
 def adamw(task: Task, method: Method, trial: Trial) -> Settings:

@@ -14,30 +14,11 @@ if TYPE_CHECKING:
     from suite.commands.submit import Request
 
 
-class Profile(StrEnum):
-    smoke = "smoke"
-    reduced = "reduced"
-    paper = "paper"
-
-
-class Device(StrEnum):
-    auto = "auto"
-    cpu = "cpu"
-    cuda = "cuda"
-
-
-class Format(StrEnum):
-    svg = "svg"
-    png = "png"
-    pdf = "pdf"
-
-
+Profile = StrEnum("Profile", ("smoke", "reduced", "paper"))
+Device = StrEnum("Device", ("auto", "cpu", "cuda"))
+Format = StrEnum("Format", ("svg", "png", "pdf"))
+TableFormat = StrEnum("TableFormat", ("csv", "parquet"))
 SVG = [Format.svg]
-
-
-class TableFormat(StrEnum):
-    csv = "csv"
-    parquet = "parquet"
 
 
 def complete_selector(incomplete: str) -> list[str]:

@@ -175,7 +175,7 @@ def after_first_gradient(made: NetworkTimes) -> float:
 def links(stored):
     """Both networks on 8 devices of the DGX-1, over 30 links from far too slow to far too fast."""
     for name in (ALEXNET, GOOGLENET):
-        made = network(layer_costs(stored, name), EFFECTIVE_BATCH[name] / 8, DGX1.centre())
+        made = network(layer_costs(stored.table(name, "layers")), EFFECTIVE_BATCH[name] / 8, DGX1.centre())
         for alpha in (0.0, 1e-6, 1e-5, 1e-4, 1e-3):
             for beta in (1e8, 1e9, 4e9, 1.6e10, 6.4e10, 1e12):
                 yield made, AllReduce(alpha, beta, 8)
@@ -209,7 +209,7 @@ def test_a_delayed_iteration_takes_its_compute_and_no_more_once_its_sums_fit(sto
 
 def test_delayed_exchange_may_use_more_of_an_iteration_than_layer_wise(stored):
     for name, machine in CASES.values():
-        made = network(layer_costs(stored, name), EFFECTIVE_BATCH[name] / 8, machine.centre())
+        made = network(layer_costs(stored.table(name, "layers")), EFFECTIVE_BATCH[name] / 8, machine.centre())
         assert 1 / 3 < (made.compute - after_first_gradient(made)) / made.compute < 1 / 2
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from suite.data.catalogue import DATASETS
-from suite.experiment import Experiment, lazily
+from suite.experiment import Experiment, bodies
 from suite.models.table import counts
 from suite.runner.cost import FLOPS_PER_SECOND, gradient_seconds, test_seconds
 from suite.spec import RunSpec
@@ -60,9 +60,7 @@ def stepping_memory(spec: RunSpec) -> int:
     return 350_000_000 + 9 * images * counts(spec.settings["model"]).activations_per_example
 
 
-def body(place: str) -> lazily:
-    """The function at "module:name" of this package."""
-    return lazily(f"{__name__}.{place}")
+body = bodies(__name__)
 
 
 EXPERIMENTS = {

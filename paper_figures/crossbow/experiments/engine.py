@@ -89,11 +89,15 @@ def timed(sides: Mapping[str, Callable[[], object]], settings: Mapping[str, Any]
     return table.assign(seconds=table["seconds"] / settings["turns"])
 
 
-class Sleeping(Functional):
-    """A gradient takes as many seconds as the rows of its batch say together."""
+class Asleep(Functional):
+    """Gradients that take as many seconds as ``length`` says of the rows of their batch."""
+
+    def __init__(self, problem: QuadraticProblem, length: Callable[[Tensor], Tensor]):
+        super().__init__(problem)
+        self.length = length
 
     def __call__(self, points: Tensor, buffers: Tensor, batches: Sequence[Batch]) -> Rows:
-        time.sleep(float(batches[0][0].sum()))
+        time.sleep(float(self.length(batches[0][0])))
         return super().__call__(points, buffers, batches)
 
 
@@ -101,7 +105,7 @@ def sleeping(spec: RunSpec, k: int, *, varied: bool) -> Learners:
     """Learners whose batches take ``seconds``, or as long on average."""
     batch, seconds = spec.settings["batch"], spec.settings["seconds"]
     problem = QuadraticProblem(torch.full((2 * batch, 1), seconds / batch), torch.ones(1))
-    return Learners(SMA(CaffeSGD(), Local(k)), torch.ones(1), Sleeping(problem), drawn(spec, "cpu", varied))
+    return Learners(SMA(CaffeSGD(), Local(k)), torch.ones(1), Asleep(problem, torch.sum), drawn(spec, "cpu", varied))
 
 
 def made(spec: RunSpec, device: str, k: int, *, varied: bool = False) -> Learners:
@@ -177,22 +181,15 @@ def _uniform(*coordinates: int) -> float:
     return seed(*coordinates) / 2**63
 
 
-class Asleep(Functional):
-    """Gradients of a quadratic that take a while, every second one longer."""
-
-    def __call__(self, points: Tensor, buffers: Tensor, batches: Sequence[Batch]) -> Rows:
-        time.sleep(PAUSE * (1 + float(batches[0][0][0, 0] > 0) / 2))
-        return super().__call__(points, buffers, batches)
-
-
 def _recorded(learners: int, iterations: int) -> tuple[float, list[Task]]:
     """A run of the engine, and how far its centre is from the rule that takes the same batches one by one."""
     rows = torch.linspace(-1, 1, 8, dtype=torch.float64).repeat(2, 1) * torch.tensor([[1.0], [-2.0]])
     problem = QuadraticProblem(rows, torch.ones(8, dtype=torch.float64))
     one_each = lambda numbers: numbers[:, None] % 2
+    slow = Asleep(problem, lambda rows: PAUSE * (1 + (rows[0, 0] > 0) / 2))  # every second one takes longer
     made = [
-        Learners(SMA(CaffeSGD(), Local(learners)), torch.ones(8, dtype=torch.float64), kind(problem), one_each)
-        for kind in (Asleep, Functional)
+        Learners(SMA(CaffeSGD(), Local(learners)), torch.ones(8, dtype=torch.float64), gradients, one_each)
+        for gradients in (slow, Functional(problem))
     ]
     lr = torch.tensor(0.1, dtype=torch.float64)
     trace = Engine(made[0], workers=learners).run(iterations, lr)

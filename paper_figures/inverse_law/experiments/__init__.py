@@ -10,7 +10,7 @@ import math
 from collections.abc import Hashable
 
 from suite.data.catalogue import DATASETS
-from suite.experiment import Experiment, lazily
+from suite.experiment import Experiment, bodies
 from suite.models.table import counts
 from suite.runner.cost import OVERHEAD, SMALL, TRAIN, gradient_seconds, test_seconds
 from suite.spec import RunSpec, canonical
@@ -118,9 +118,7 @@ def translate_data(spec: RunSpec) -> tuple[str, ...]:
     return (spec.settings["corpus"], *([tested] if tested else []))
 
 
-def body(place: str) -> lazily:
-    """The function at "module:name" of this package."""
-    return lazily(f"{__name__}.{place}")
+body = bodies(__name__)
 
 
 EXPERIMENTS = {

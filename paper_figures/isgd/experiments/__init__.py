@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from suite.experiment import Experiment, lazily
+from suite.experiment import Experiment, bodies, lazily
 from suite.models.table import counts
+from suite.runner.cost import FLOPS_PER_SECOND
 from suite.spec import RunSpec
-
-FLOPS_PER_SECOND = 4e10  # of one core of the reference CPU
 
 
 def latency_seconds(spec: RunSpec) -> float:
@@ -28,9 +27,7 @@ def occupancy_seconds(spec: RunSpec) -> float:
     return (s["repeats"] + 1) * sum(slower * seconds + 4 * message for seconds in s["seconds"])
 
 
-def body(place: str) -> lazily:
-    """The function at "module:name" of this package."""
-    return lazily(f"{__name__}.{place}")
+body = bodies(__name__)
 
 
 def untimed(place: str, seconds: float) -> Experiment:

@@ -120,26 +120,19 @@ def trace(spec: RunSpec, context: Context) -> Outcome:
     return Outcome("finished", results, {"updates": pd.DataFrame(rows)})
 
 
-class Case(NamedTuple):
-    """A state of ISGD that has just found its batch undertrained."""
-
-    state: Any
-    batch: Batch
-
-
-def objective(setting: Setting, case: Case, w: Tensor, limit: Tensor, anchor: Tensor) -> Tensor:
+def objective(setting: Setting, batch: Batch, w: Tensor, limit: Tensor, anchor: Tensor) -> Tensor:
     """Eq. 11: half the squared excess of the loss over the limit, plus half the squared move over n_w."""
-    psi, _ = setting.made.problem.loss(w, setting.buffers[0], case.batch)
+    psi, _ = setting.made.problem.loss(w, setting.buffers[0], batch)
     return 0.5 * (psi - limit).square() + 0.5 * (w - anchor).square().sum() / w.numel()
 
 
-def undertrained(setting: Setting, count: int, cases: int) -> list[Case]:
-    """The first ``cases`` states that enter Algorithm 2 within ``count`` updates."""
+def undertrained(setting: Setting, count: int, cases: int) -> list[tuple[Any, Batch]]:
+    """The first ``cases`` states that enter Algorithm 2 within ``count`` updates, with their undertrained batch."""
     made, found = setting.made, []
     for update in updates(setting, count):
         if bool(update.after.chasing) and not bool(update.before.chasing):
             examples = made.order.indices(torch.tensor([update.batch], device=made.x0.device))[0]
-            found.append(Case(update.after, made.problem.fetch(examples)))
+            found.append((update.after, made.problem.fetch(examples)))
             if len(found) == cases:
                 return found
     raise ValueError(f"only {len(found)} of {cases} accelerations began within {count} updates; raise updates")
@@ -158,25 +151,24 @@ def subproblem(spec: RunSpec, context: Context) -> Outcome:
     made, zeta = setting.made, spec.settings["zeta"]
     small = replace(isgd_of(setting), zeta=zeta, stop=10**6)
     derivative, decrease, closer, excess, at_solution, elsewhere = [], [], [], [], [], 0
-    value_and_grad = torch.func.grad_and_value(lambda w, case, *at: objective(setting, case, w, *at))
-    for case in undertrained(setting, spec.settings["updates"], spec.settings["cases"]):
-        state, limit, anchor = case.state, case.state.limit, case.state.anchor
-        free = state.x
-        first, _ = made.problem.loss(state.x, setting.buffers[0], case.batch)
+    value_and_grad = torch.func.grad_and_value(lambda w, batch, *at: objective(setting, batch, w, *at))
+    for state, batch in undertrained(setting, spec.settings["updates"], spec.settings["cases"]):
+        limit, anchor, free = state.limit, state.anchor, state.x
+        first, _ = made.problem.loss(state.x, setting.buffers[0], batch)
         excess.append(float(first - limit))
         for t in range(spec.settings["steps"]):
-            slope, value = value_and_grad(state.x, case, limit, anchor)
+            slope, value = value_and_grad(state.x, batch, limit, anchor)
             after = step(setting, small, state, Turn(t, (GradientRef(0, t, t),))).after
             derivative.append(gap((state.x - after.x) / zeta, slope))
-            decrease.append(float(1 - objective(setting, case, after.x, limit, anchor) / value))
+            decrease.append(float(1 - objective(setting, batch, after.x, limit, anchor) / value))
             # the chasing term alone: Eq. 12 about its own point, where the penalty's derivative is zero
-            free = free - zeta * value_and_grad(free, case, limit, free)[0]
+            free = free - zeta * value_and_grad(free, batch, limit, free)[0]
             state = after._replace(chasing=state.chasing, iteration=state.iteration)  # stay, even below the limit
         closer.append(float(1 - (state.x - anchor).norm() / (free - anchor).norm()))
-        solved, _ = made.problem.loss(anchor, setting.buffers[0], case.batch)
-        at_solution.append(float(objective(setting, case, anchor, solved, anchor)))
+        solved, _ = made.problem.loss(anchor, setting.buffers[0], batch)
+        at_solution.append(float(objective(setting, batch, anchor, solved, anchor)))
         others = [(anchor, solved + 1e-3, anchor), (anchor, solved - 1e-3, anchor), (state.x, solved, anchor)]
-        elsewhere += sum(float(objective(setting, case, *other)) <= 0 for other in others)
+        elsewhere += sum(float(objective(setting, batch, *other)) <= 0 for other in others)
     results = {
         "derivative": max(derivative),
         "decrease": decrease,

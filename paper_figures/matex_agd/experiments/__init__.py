@@ -5,7 +5,7 @@ The modules beside this one may import torch; this one may not.
 
 from __future__ import annotations
 
-from suite.experiment import Experiment, lazily
+from suite.experiment import Experiment, bodies, lazily
 from suite.models.table import counts
 from suite.runner.cost import FLOPS_PER_SECOND
 from suite.spec import RunSpec
@@ -32,9 +32,7 @@ def hosts_seconds(spec: RunSpec) -> float:
     return 1.2 * len(s["devices"]) * (s["repeats"] + 1) * 49 * s["seconds"]
 
 
-def body(place: str) -> lazily:
-    """The function at "module:name" of this package."""
-    return lazily(f"{__name__}.{place}")
+body = bodies(__name__)
 
 
 EXPERIMENTS = {

@@ -25,14 +25,14 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from paper_figures.matex_agd.exchanges import ASLEEP, asleep
+from paper_figures.matex_agd.exchanges import ASLEEP, asleep, layer_costs
 from paper_figures.matex_agd.experiments.layers import measure as layers_of
 from suite.communication import link as netlab
 from suite.communication.collectives import Processes
 from suite.communication.group import Group
 from suite.communication.launch import spawn
 from suite.communication.link import Device
-from suite.cost_models.machines import LayerCost, Setting, network
+from suite.cost_models.machines import Setting, network
 from suite.cost_models.overlap import LayerTimes, NetworkTimes
 from suite.experiment import Context, in_lab
 from suite.models import build, initialise
@@ -221,13 +221,8 @@ def dilated(settings: Mapping[str, Any], devices: int) -> tuple[NetworkTimes, fl
 
     ``seconds`` of computing and ``numbers`` of parameters are what an update comes to here, whatever it is there.
     """
-    table = layers_of(settings["network"])
-    costs = [
-        LayerCost(float(flops), tuple(int(n) for n in tensors if n))
-        for flops, *tensors in zip(table["flops"], table["weights"], table["biases"], strict=True)
-    ]
     there = Setting(settings["flops"], settings["memory"], 0.0, settings["beta"], 0.0)
-    model = network(tuple(costs), settings["batch"] / devices, there)
+    model = network(layer_costs(layers_of(settings["network"])), settings["batch"] / devices, there)
     slower = settings["seconds"] / (model.forward + model.backward)
     smaller = 4 * settings["numbers"] / model.size
     layers = tuple(

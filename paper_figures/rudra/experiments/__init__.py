@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reference_impls.rudra_protocol import gradients_per_update
-from suite.experiment import Experiment, lazily
+from suite.experiment import Experiment, bodies, lazily
 from suite.runner import cost
 from suite.spec import RunSpec, trainings
 
@@ -40,9 +40,7 @@ def _leave_one_out_seconds(spec: RunSpec) -> float:
     return len(s["calibrate"]) * len(s["starts"]) * (4.0 if s["model"] == "cifar" else 7.0)
 
 
-def body(place: str) -> lazily:
-    """The function at "module:name" of this package."""
-    return lazily(f"{__name__}.{place}")
+body = bodies(__name__)
 
 
 EXPERIMENTS = {

@@ -67,6 +67,13 @@ def fit(predict: Predict, rows: Sequence[Sequence[Any]], start: Sequence[float])
     return np.exp(found.x).tolist()
 
 
+def forecast(model: Predict, s: Mapping[str, Any], start: Mapping[str, float]) -> tuple[list[float], dict[str, Any]]:
+    """Constants fitted from ``start`` on, and as results these by name beside the times of the rows to predict."""
+    constants = fit(model, s["calibrate"], list(start.values()))
+    predicted = [model(constants, tuple(row)) for row in s["predict"]]
+    return constants, {**dict(zip(start, constants, strict=True)), "predicted": predicted, "rows": s["predict"]}
+
+
 class Kept:
     """A cost model whose answers are kept in the run's folder.
 
@@ -119,15 +126,11 @@ def cifar_times(spec: RunSpec, context: Context) -> Outcome:
     ``images`` in all epochs. Constants: those of :func:`cifar_seconds`.
     """
     s = thaw(spec.settings)
-    total = Kept(partial(cifar_seconds, s, spec.seed), context)
-    constants = fit(total, s["calibrate"], CIFAR_START)
-    predicted = [total(constants, tuple(row)) for row in s["predict"]]
     names = ("per_call", "per_example", "crowding", "update_seconds")
-    return Outcome(
-        "finished",
-        {**dict(zip(names, constants, strict=True)), "predicted": predicted, "rows": s["predict"]},
-        {"times": pd.DataFrame(s["predict"], columns=["n", "mu", "learners"]).assign(seconds=predicted)},
-    )
+    total = Kept(partial(cifar_seconds, s, spec.seed), context)
+    _, results = forecast(total, s, dict(zip(names, CIFAR_START, strict=True)))
+    table = pd.DataFrame(s["predict"], columns=["n", "mu", "learners"]).assign(seconds=results["predicted"])
+    return Outcome("finished", results, {"times": table})
 
 
 def imagenet_times(spec: RunSpec, context: Context) -> Outcome:
@@ -139,13 +142,8 @@ def imagenet_times(spec: RunSpec, context: Context) -> Outcome:
     """
     s = thaw(spec.settings)
     minutes = Kept(partial(imagenet_minutes, s, spec.seed), context)
-    constants = fit(minutes, s["calibrate"], IMAGENET_START)
-    predicted = [minutes(constants, tuple(row)) for row in s["predict"]]
-    results: dict[str, Any] = {
-        **dict(zip(("per_call", "per_example", "bandwidth", "memory"), constants, strict=True)),
-        "predicted": predicted,
-        "rows": s["predict"],
-    }
+    names = ("per_call", "per_example", "bandwidth", "memory")
+    constants, results = forecast(minutes, s, dict(zip(names, IMAGENET_START, strict=True)))
     case = s["overlap"]
     for name in ("base", "adv", "adv*"):
         server = imagenet_server(name, *constants) | {"model_bytes": case["model_bytes"]}
@@ -177,6 +175,9 @@ def leave_one_out(spec: RunSpec, context: Context) -> Outcome:
     return Outcome("finished", {"rows": [row[:-1] for row in rows], "predicted": predicted})
 
 
+CHECKS = ("out_of_step", "clock_above", "out_of_order", "timestamps_per_gradient", "average_gap", "uneven_updates")
+
+
 class Checked:
     """Passes updates on and keeps count of what must hold for every one of them."""
 
@@ -186,7 +187,7 @@ class Checked:
         self.clock_above = -(10**9)  # largest timestamp of a vector clock, relative to its update's number
         self.numbers = [0] * learners  # next gradient of each learner
         self.out_of_order = 0  # gradients applied twice, skipped, or before an earlier one of the same learner
-        self.uneven = 0  # updates to which one learner contributed twice and another not at all
+        self.uneven_updates = 0  # updates to which one learner contributed twice and another not at all
         self.learners = learners
         self.clocks: dict[tuple[int, int], set[int]] = {}  # timestamps that each gradient came with
         self.timestamps_per_gradient = 0
@@ -202,7 +203,7 @@ class Checked:
             mean = sum(turn.t - entry.read for entry in turn.entries) / len(turn.entries)
             self.average_gap = max(self.average_gap, abs(average_staleness(turn) - mean))
             seen = Counter(entry.worker for entry in turn.entries)
-            self.uneven += max(seen.values()) > 1 and len(seen) < self.learners
+            self.uneven_updates += max(seen.values()) > 1 and len(seen) < self.learners
             for worker, read, number in sorted(turn.entries, key=lambda entry: entry.number):
                 self.out_of_order += number != self.numbers[worker]
                 self.numbers[worker] = number + 1
@@ -236,13 +237,8 @@ def run(spec: RunSpec, context: Context) -> Outcome:
         "near_n": sum(c for sigma, c in steady.counts.items() if abs(sigma - n) <= max(1, n // 6)) / steady.total,
         "gradients_per_update": sorted(early.sizes + steady.sizes),
         "gradients_by_learner": [(early.gradients + steady.gradients)[w] for w in range(learners)],
-        "out_of_step": checked.out_of_step,
-        "clock_above": checked.clock_above,
-        "out_of_order": checked.out_of_order,
+        **{name: getattr(checked, name) for name in CHECKS},
         "batches_applied": sum(checked.numbers),
-        "timestamps_per_gradient": checked.timestamps_per_gradient,
-        "average_gap": checked.average_gap,
-        "uneven_updates": checked.uneven,
         "seconds_per_gradient": (steady.seconds - began) / steady.total,
         "virtual_seconds": steady.seconds,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from suite.experiment import Experiment, lazily
+from suite.experiment import Experiment, bodies, lazily
 from suite.runner import cost
 from suite.spec import RunSpec, thaw
 
@@ -26,9 +26,7 @@ def seconds(spec: RunSpec) -> float:
     return sum(share * cost.seconds(part) for part, share in parts(spec))
 
 
-def body(place: str) -> lazily:
-    """The function at "module:name" of this package."""
-    return lazily(f"{__name__}.{place}")
+body = bodies(__name__)
 
 
 EXPERIMENTS = {
