@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from suite.communication.collectives import Alone, CompletedSum, CountingCollective, Local, Processes, in_process
+from suite.communication.collectives import Alone, Local, Processes, in_process
 from suite.communication.group import Group
 
 
@@ -51,11 +51,3 @@ def test_a_collective_has_one_row_and_one_lane_unless_it_is_told_and_never_none(
     for given in ({"rows": 0}, {"lanes": 0}, {"rows": 0, "lanes": 0}):
         with pytest.raises(ValueError, match="at least one row and one lane"):
             Processes(group, **given)
-
-
-def test_sums_are_counted_by_the_bytes_that_they_have():
-    counted = CountingCollective(Local(2))
-    assert (counted.workers, counted.rows) == (2, 2)
-    assert counted.sum(torch.ones(2, 3)).tolist() == [2.0] * 3
-    assert isinstance(counted.start(torch.ones(1, 5)), CompletedSum)
-    assert counted.sent == (3 + 5) * 4
