@@ -66,6 +66,7 @@ def test_a_logarithm_of_a_ratio_is_told_as_a_percentage_in_several_shapes(place,
         ("{isgd/fig5a/slightly-faster printed}", [verdict(), verdict(FASTER)], "no single number is printed"),
         (SAYS, [verdict(values=(1, 2), low=(1, 2), high=(1, 2))], "no single number"),
         (SAYS, [replace(verdict(), measured=None)], "no single number"),
+        (f"{SAYS} {{isgd/fig5a/faster, in %}}", [verdict()], "a place that names no number"),
     ],
 )
 def test_what_the_verdicts_do_not_carry_is_not_told(says, found, why):

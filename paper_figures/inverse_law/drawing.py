@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import cycle, islice
 from typing import Any
 
 from paper_figures.inverse_law.law import TOLERANCE, exponent, law_fit
@@ -158,10 +159,12 @@ def draw_residuals(axes: Axes, table: pd.DataFrame) -> None:
     names = list(table["curve"].unique())
     shift = table["curve"].map({name: 0.8 * (i / len(names) - 0.5) for i, name in enumerate(names)})
     beside = table.assign(batch=table["batch"] * 2**shift)
-    looks: dict[str, Any] = {"hue_order": names, "style_order": names, "palette": (2 * PALETTE)[: len(names)]}
+    # 7 colours and 8 markers in turn: no two curves have both alike
+    colours, markers = (list(islice(cycle(each), len(names))) for each in (PALETTE, (*MARKERS, "p")))
+    looks: dict[str, Any] = {"hue_order": names, "style_order": names, "palette": colours, "markers": markers}
     sns.lineplot(
-        beside, x="batch", y="value", hue="curve", style="curve", markers=[*MARKERS, "p"][: len(names)], dashes=False,
-        errorbar="sd", err_style="bars", err_kws={"elinewidth": 1, "capsize": 2}, linestyle="none", ax=axes, **looks,
+        beside, x="batch", y="value", hue="curve", style="curve", dashes=False, errorbar="sd", err_style="bars",
+        err_kws={"elinewidth": 1, "capsize": 2}, linestyle="none", ax=axes, **looks,
     )  # fmt: skip
     axes.axhline(0, linewidth=0.8, color=GRID, linestyle="-")
     sizes = sorted(table["batch"].unique())

@@ -81,12 +81,18 @@ class Answer:
     def told(self, verdicts: Iterable[Verdict], others: Mapping[str, Estimate]) -> Told:
         """The sentences and the table with their numbers; ``others`` are quantities that no claim asks for.
 
-        Raises AnswerError where a verdict is another, a value left its range, or a number is missing.
+        Raises AnswerError where a verdict is another, a value left its range, a number is missing or a place is odd.
         """
         wanted = self.names | set(self.written_for)
         found = {verdict.claim.id: verdict for verdict in verdicts if verdict.claim.id in wanted}
         self._check(found, others)
-        fill = lambda text: " ".join(VALUE.sub(lambda place: self._number(place, found, others), text).split())
+
+        def fill(text: str) -> str:
+            full = VALUE.sub(lambda place: self._number(place, found, others), " ".join(text.split()))
+            if "{" in full:
+                raise AnswerError(f"the answer to {self.question!r} has a place that names no number: {full!r}")
+            return full
+
         return Told(fill(self.says), fill(self.more), [[fill(cell) for cell in row] for row in self.table])
 
     def _check(self, found: Mapping[str, Verdict], others: Mapping[str, Estimate]) -> None:
