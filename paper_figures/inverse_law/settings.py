@@ -111,9 +111,9 @@ ROWS: tuple[Row, ...] = (
     Row("cifar100_medium-lr0p05", "cifar100", "classes", "vgg_medium", 0.05, 10, smallest=16, guess=100, classes=100,
         **LARGER, halvings=(0.125,)),
     Row("cifar100_large-lr0p025", "cifar100", "classes", "vgg_large", 0.025, 11, smallest=16, guess=100, classes=100,
-        **ONCE, halvings=(0.125,)),
+        **LARGER, halvings=(0.125,)),
     Row("cifar100_large-lr0p05", "cifar100", "classes", "vgg_large", 0.05, 11, smallest=16, guess=100, classes=100,
-        **ONCE, halvings=(0.125,)),
+        **LARGER, halvings=(0.125,)),
 )  # fmt: skip
 # What the paper does not print, tried the other way, on seeds that no other search has.
 VARIANTS: tuple[Row, ...] = (
