@@ -101,7 +101,7 @@ ROWS: tuple[Row, ...] = (
     Row("mnist_evenodd-lr0p05", "mnist", "parity", "lenet_medium", 0.05, 3, guess=2, halvings=(1, 2), lower=(3, 4)),
     Row("mnist_large-lr0p01", "mnist", "digits", "lenet_large", 0.01, 4, halvings=(1, 2)),
     Row("cifar10_small-lr0p05", "cifar10", "classes", "cifar_lenet", 0.05, 5, halvings=(0.5, 0.75, 1), seeds=3),
-    Row("cifar10_medium-lr0p01", "cifar10", "classes", "vgg_medium", 0.01, 6, **ONCE, halvings=(0.5,)),
+    Row("cifar10_medium-lr0p01", "cifar10", "classes", "vgg_medium", 0.01, 6, **LARGER, halvings=(0.5,)),
     Row("cifar10_medium-lr0p05", "cifar10", "classes", "vgg_medium", 0.05, 6, **LARGER, halvings=(0.5,)),
     Row("cifar10_medium-adam", "cifar10", "classes", "vgg_medium", None, 6, **LARGER, halvings=(0.5,)),
     Row("cifar10_large-lr0p025", "cifar10", "classes", "vgg_large", 0.025, 7, **ONCE, halvings=(0.5,)),
