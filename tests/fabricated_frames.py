@@ -34,6 +34,7 @@ def frame_of(groups: Mapping[str, Iterable[Mapping[str, Any] | None]], profile: 
                     spec=SimpleNamespace(settings=results.get("settings", {}), seed=seed),
                     environment=results.get("environment", {}),
                     status=results.get("status", "finished"),
+                    results=results,
                 )
             rows.append({**(results or {}), **about})
     return Frame(rows, profile, stored)

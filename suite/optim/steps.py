@@ -33,9 +33,7 @@ class Steps(torch.optim.Optimizer):
     learners = 1  # replicas that take turns in this process
     _step_supports_amp_scaling = True
     _uneven = False  # within ``join``
-    _at_once = (
-        True  # an update uses a gradient as it comes and no more than once, so it may stay where backward left it
-    )
+    _at_once = True  # an update uses a gradient as it comes, and once, so it may stay where backward left it
 
     def __init__(
         self,

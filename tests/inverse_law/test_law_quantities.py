@@ -104,10 +104,10 @@ def test_a_curve_that_follows_the_law_is_told_from_one_that_follows_its_root(row
 
 
 def test_a_curve_of_one_seed_has_the_scatter_that_it_is_lent() -> None:
-    name = "inverse_law/fig1a/misfit-cifar10_resnet-lr0p05"
-    lenders = ["cifar10_resnet", "cifar10_small", "cifar100_small"]
+    name = "inverse_law/fig1a/misfit-cifar10_large-lr0p025"
+    lenders = ["cifar10_large", "cifar10_small", "cifar100_small"]
     bent = lambda spec, group: (
-        power(1.0)(spec, group) * (6 if spec.settings["batch"] == 16 and "resnet" in group else 1)
+        power(1.0)(spec, group) * (6 if spec.settings["batch"] == 16 and "10_large" in group else 1)
     )
     true = searches(power(1.0), lenders, 0.01)
     found = measured(name, true)

@@ -90,22 +90,29 @@ def timed(sides: Mapping[str, Callable[[], object]], settings: Mapping[str, Any]
 
 
 class Asleep(Functional):
-    """Gradients that take as many seconds as ``length`` says of the rows of their batch."""
+    """Gradients that take as many seconds as the rows of their batch say together."""
 
-    def __init__(self, problem: QuadraticProblem, length: Callable[[Tensor], Tensor]):
-        super().__init__(problem)
-        self.length = length
+    def length(self, rows: Tensor) -> Tensor:
+        """Seconds that a batch takes."""
+        return rows.sum()
 
     def __call__(self, points: Tensor, buffers: Tensor, batches: Sequence[Batch]) -> Rows:
         time.sleep(float(self.length(batches[0][0])))
         return super().__call__(points, buffers, batches)
 
 
+class Uneven(Asleep):
+    """Every second batch takes longer."""
+
+    def length(self, rows: Tensor) -> Tensor:
+        return PAUSE * (1 + (rows[0, 0] > 0) / 2)
+
+
 def sleeping(spec: RunSpec, k: int, *, varied: bool) -> Learners:
     """Learners whose batches take ``seconds``, or as long on average."""
     batch, seconds = spec.settings["batch"], spec.settings["seconds"]
     problem = QuadraticProblem(torch.full((2 * batch, 1), seconds / batch), torch.ones(1))
-    return Learners(SMA(CaffeSGD(), Local(k)), torch.ones(1), Asleep(problem, torch.sum), drawn(spec, "cpu", varied))
+    return Learners(SMA(CaffeSGD(), Local(k)), torch.ones(1), Asleep(problem), drawn(spec, "cpu", varied))
 
 
 def made(spec: RunSpec, device: str, k: int, *, varied: bool = False) -> Learners:
@@ -186,10 +193,9 @@ def _recorded(learners: int, iterations: int) -> tuple[float, list[Task]]:
     rows = torch.linspace(-1, 1, 8, dtype=torch.float64).repeat(2, 1) * torch.tensor([[1.0], [-2.0]])
     problem = QuadraticProblem(rows, torch.ones(8, dtype=torch.float64))
     one_each = lambda numbers: numbers[:, None] % 2
-    slow = Asleep(problem, lambda rows: PAUSE * (1 + (rows[0, 0] > 0) / 2))  # every second one takes longer
     made = [
-        Learners(SMA(CaffeSGD(), Local(learners)), torch.ones(8, dtype=torch.float64), gradients, one_each)
-        for gradients in (slow, Functional(problem))
+        Learners(SMA(CaffeSGD(), Local(learners)), torch.ones(8, dtype=torch.float64), kind(problem), one_each)
+        for kind in (Uneven, Functional)
     ]
     lr = torch.tensor(0.1, dtype=torch.float64)
     trace = Engine(made[0], workers=learners).run(iterations, lr)
