@@ -39,7 +39,7 @@ from paper_figures.inverse_law.law import (
     law_fit,
     stored_rows,
 )
-from paper_figures.inverse_law.settings import BY_NAME, ONCE, Row
+from paper_figures.inverse_law.settings import BY_NAME, LARGER, Row
 from suite.batch_size.law import FitError, InverseLawFit, Updates, fit_inverse_law
 from suite.claims.intervals import LEVEL, Interval, jackknife_variance, log_interval, quantile
 from suite.lazy import np, scipy
@@ -153,7 +153,7 @@ def lent_scatter(frame: Frame) -> Scatter | None:
     curves = []
     for row in stored_rows(frame, LENDING):
         counted = crossings(curve(frame, row), row.thresholds(frame.profile)[0])
-        curves.append([u for u in counted if u.batch in ONCE["sizes"]])
+        curves.append([u for u in counted if u.batch in LARGER["sizes"]])
     return between_seeds(curves)
 
 
