@@ -62,9 +62,7 @@ def draw_throughput(frame: Frame, figure: Figure) -> None:
     most = gain * printed_value("crossbow/fig13a/no-more-at-4")
     axes.plot(4, most, "v", markersize=8, label="printed: no more at m = 4", **PRINTED)
     axes.set_ylim(0.95, 1.45)
-    axes.set_title(
-        "8 GPUs not run: a cost model solved from print, and hosts that sleep to compute", fontsize="small"
-    )
+    axes.set_title(plots.EIGHT_NOT_RUN, fontsize="small")
     axes.legend(loc="lower right")
 
 

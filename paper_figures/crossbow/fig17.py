@@ -65,7 +65,5 @@ def draw(frame: Frame, figure: Figure) -> None:
         )
     axes.set(xlim=(-0.4, 3.9), ylim=(0, 1.1 * table["images_per_second"].max()))
     axes.set(xlabel="synchronisation interval $\\tau$", ylabel="images/s on 8 GPUs")
-    axes.set_title(
-        "8 GPUs not run: a cost model solved from print, and hosts that sleep to compute", fontsize="small"
-    )
+    axes.set_title(plots.EIGHT_NOT_RUN, fontsize="small")
     axes.legend(title="", loc="lower right", fontsize="small")
