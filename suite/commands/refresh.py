@@ -262,8 +262,9 @@ def record_rules(because: str, papers: Iterable[str] = ()) -> list[str]:
             moved = unexplained(home, before, data.rows(readme.judged_of(names, Layered(committed()))))
             lines += [{"claim": c, "date": date, "because": because, "moved": moved[c]} for c in moved]
         if lines:
-            rules, numbers = (sum(kind in line for line in lines) for kind in ("rule", "moved"))
-            counts = {"rule": rules, "grid": len(lines) - rules - numbers, "number": numbers}
+            kinds = {"rule": "rule", "grid": "added", "number": "moved"}
+            counts = {kind: sum(key in line for line in lines) for kind, key in kinds.items()}
+            counts["sentence"] = sum(len(line.get("worded", ())) for line in lines)
             told = ", ".join(counted(count, kind) for kind, count in counts.items() if count)
             said.append(f"{append(home, lines)}: {told}")
         elif names:

@@ -15,7 +15,8 @@ A line with ``moved`` gives the reason for a number that changed while its runs 
 the digest of the runs. Where the change turned the verdict, the one of before stands and the present one is
 exploratory. A line with ``families`` says since when claims on the same runs are corrected together
 (``suite.claims.estimate``). A line with ``merged`` takes claims from the board and gives the last verdict of each;
-``published/places.csv`` says where they went.
+``published/places.csv`` says where they went. A line with ``worded`` holds a digest of what each claim says, of what
+would refute it, and of whether its number is printed, so that no word of these changes without a reason either.
 
 The lines of before 2026-11-25 were made from a register of another form, closed then and kept beside it as
 ``register-closed.json``. They carry what that one knew: ``order``, whether the rule came before its evidence, and for
@@ -25,6 +26,7 @@ that time that recorded no beginning. No other run may come without one.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -82,6 +84,7 @@ class Register:
     families: str = ""  # since when claims on the same runs are corrected together; "" for ever
     merged: dict[str, str] = field(default_factory=dict)  # last verdicts of claims taken from the board
     asked: dict[str, set[str]] = field(default_factory=dict)  # by artifact, the quantities of all rules there were
+    worded: dict[str, str] = field(default_factory=dict)  # by claim, the digest of its words
 
     def add(self, line: Mapping[str, Any]) -> None:
         """Take in a line of the file."""
@@ -96,6 +99,8 @@ class Register:
             self.merged |= {claim: f"{verdict} until {until}" for claim, verdict in line["merged"].items()}
         elif "families" in line:
             self.families = line["date"]
+        elif "worded" in line:
+            self.worded |= line["worded"]
         else:
             added, removed = line["added"], set(line["removed"])
             self.grids.setdefault(line["artifact"], {}).update(dict.fromkeys(added, line["date"]))
@@ -114,6 +119,11 @@ def rule_of(claim: Claim) -> dict[str, Any]:
         if getattr(claim, name):
             found[name] = True
     return found
+
+
+def words_of(claim: Claim) -> str:
+    """A digest of what a claim says, of what would refute it, and of whether its number is printed or asked."""
+    return hashlib.sha256(json.dumps([claim.says, claim.refuted_by, claim.basis]).encode()).hexdigest()[:12]
 
 
 def under(claim: Claim, rule: Mapping[str, Any]) -> Claim:
@@ -208,6 +218,8 @@ def differs(claim: Claim, artifact: Artifact | None, register: Register) -> str:
         return "no line of the register names it"
     if history[-1]["rule"] != rule_of(claim):
         return f"its rule is not the one registered on {history[-1]['date'][:10]}"
+    if register.worded.get(claim.id, words := words_of(claim)) != words:
+        return "its words are not the registered ones"
     asked = artifact.ids() if artifact else set()
     if asked != set(register.grids.get(claim.artifact, {})) - register.removed.get(claim.artifact, set()):
         return f"the runs of {claim.artifact} are not those registered"
@@ -244,6 +256,9 @@ def changes(which: Paper, date: str, because: str) -> list[dict[str, Any]]:
         history = register.rules.get(claim.id)
         if not history or history[-1]["rule"] != rule_of(claim):
             lines.append({"claim": claim.id, "date": date, "because": because, "rule": rule_of(claim)})
+    words = {claim.id: words_of(claim) for claim in published(which.name)}
+    if changed := {claim: word for claim, word in words.items() if register.worded.get(claim) != word}:
+        lines.append({"worded": changed, "date": date, "because": because})
     return lines
 
 

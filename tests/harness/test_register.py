@@ -160,6 +160,15 @@ def test_a_claim_without_a_line_is_red(home: Path) -> None:
     assert (found.order, found.red) == ("unregistered", True)
 
 
+def test_another_sentence_needs_a_reason(home: Path) -> None:
+    at("2020-01-01")
+    publish(home, 0.1, 'refuted_by = "Another mean."\n')
+    (claim,) = published("toy")
+    assert "words" in register.differs(claim, None, register.read(home))
+    at("2020-01-02")
+    assert "words" not in register.differs(claim, None, register.read(home))
+
+
 def test_another_seed_is_another_grid(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """More seeds are unregistered until they are registered; fewer, once theirs are stored, are an amendment."""
     at("2021-01-01")
@@ -214,7 +223,7 @@ def test_an_earlier_number_stands_until_other_runs_are_read(home: Path) -> None:
 
 def test_the_register_command_says_what_it_wrote(home: Path) -> None:
     (said,) = record("first")
-    assert said.endswith("1 rule, 3 grids")
+    assert said.endswith("1 rule, 3 grids, 1 sentence")
     assert record("again") == [f"{home.name}: the register is up to date"]
     with pytest.raises(RegisterError, match="--because is empty; say why"):
         record(" ")
