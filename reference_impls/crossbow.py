@@ -29,7 +29,8 @@ flat form.
 The model evaluated is z.
 
 Differs from the paper:
-- Line 11 and the first z_prev are lost in print; z_prev = z at the start, and line 12 reads the old z.
+- Line 2 starts with no z_prev, and line 11 is lost in the text at hand: z_prev = z at the start, and line 12 reads
+  the old z.
 - alpha ~ 1/k is taken as exactly 1/k, following k (``alpha=None``). At k = 1 that makes replica and centre
   swap: no descent on any quadratic without momentum. Give alpha there.
 - Local momentum and weight decay are absent from Algorithm 1 and present in the authors' code; the optimizer

@@ -28,7 +28,7 @@ Update rules, with M examples per update over P learners:
     C_delta  | bandwidth           | money spent on bandwidth; delta = b / C_delta
 
 Differs from the paper: nothing known; M is continuous and loads are even, as there. Where N_inf is not
-positive (the paper fits such values) several learners have no finite optimum; asking for it is an error.
+positive (the paper fits one such value) several learners have no finite optimum; asking for it is an error.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ weights it was computed on. From timestamp i to i + 1, with c gradients:
     hardsync:    c = lambda, one gradient of each learner, all computed on theta(i)
     n-softsync:  c = floor(lambda / n), the next c to arrive, whoever sends them
     async:       n = lambda, so c = 1
-    <sigma> = i - mean(timestamps of the c gradients)                                        (Eq. 2)
+    <sigma> = i - mean(timestamps of the c gradients)                         (Eq. 2, there from i - 1 to i)
     hardsync:    alpha = alpha_0 sqrt(lambda mu / B)                                         (section 3.2)
     n-softsync:  alpha = alpha_0 / <sigma> = alpha_0 / n                                     (Eq. 6)
 

@@ -101,7 +101,7 @@ MARKS_A = ((FOUR, "a/m4-1gpu"), ("8 GPUs, m = 1", "a/m1-8gpu"), ("8 GPUs, m = 2"
 MARKS_D = ((ONE, "d/m1-1gpu"), (FOUR, "d/best-1gpu"))
 for panel, network, target, marks, said in (
     (A, "ResNet-32", settings.FINAL_TARGET, MARKS_A, "printed, over TensorFlow"),
-    (D, "LeNet", settings.LENET_TARGET, MARKS_D, "printed, over TensorFlow (4: best m)"),
+    (D, "LeNet", settings.LENET_TARGET, MARKS_D, "printed, over TensorFlow (at 4: m = 2)"),
 ):
     panel.table(partial(against_plain, target))
     panel.drawing(partial(draw_relative, network, target, marks, said))

@@ -82,7 +82,7 @@ EQ5 = Artifact(
     "inverse_law/eq5",
     "Time to converge on P learners",
     loop_runs,
-    alt="Predicted and measured seconds to converge against batch size, and their ratio beside the printed 1.",
+    alt="Predicted and measured seconds to converge against batch size, and their ratio beside 1.",
     size=(6.4, 5.0),
 )
 EQ8 = Artifact("inverse_law/eq8", "Best batch size of one learner", loop_runs)

@@ -105,7 +105,7 @@ def time_per_update(full: int, batch: int, gpus: int, synchronisation: float) ->
     """Eq. 19 for the paper's machine, in units of one image on four saturated cards.
 
     A card takes as long for fewer images as for a saturating batch (Fig. 7); several exchange the weights, for
-    ``synchronisation`` of the same units. Every constant is printed; only ratios are meant.
+    ``synchronisation`` of the same units. Its constants follow from what 5.4 prints; only ratios are meant.
     """
     compute = 4 / gpus * max(batch, gpus * full)
     return compute + (synchronisation if gpus > 1 else 0.0)

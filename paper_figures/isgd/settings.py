@@ -1,9 +1,9 @@
 """What the ISGD paper states about its experiments, what it leaves open, and the runs that several figures share.
 
 Printed: learning rates 0.01 (MNIST), 0.001 (CIFAR-10) and 0.015 (ImageNet), limit at three deviations, ``stop``
-about 5, the batch sizes of Fig. 6. Not printed, chosen here: batch 64 and 100, momentum 0.9 and weight decay
-0.0005, 0.004 and 0.0005 with per-parameter multipliers (Caffe's examples, which the paper says it uses), zeta
-equal to the learning rate.
+about 5, batch 1000 of ImageNet, the batch sizes of Fig. 6. Not printed, chosen here: batch 64 and 100, momentum 0.9
+and weight decay 0.0005, 0.004 and 0.0005 with per-parameter multipliers (Caffe's examples, whose networks the paper
+says it uses), zeta equal to the learning rate. Of the decay Eq. 7 says "normally around 10^-4", and names no network.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Our own figure, which the paper lacks: does ISGD help, and for which zeta?
 
-The paper prints no zeta, the rate of Algorithm 2, and gives a margin of "2 or 3" deviations and "about five" steps.
+The paper prints no zeta, the rate of Algorithm 2, and gives a margin of "2 or 3" deviations and "around 5" steps.
 A short search over all three on seeds of its own finds the settings under which ISGD's training loss falls the
 fastest. They are then fixed, in ``CHOSEN``, and compared with SGD on the seeds and at the length of Fig. 5a, which
 the search has not seen. It is led by the loss of training batches alone: no test image takes part in the choice.

@@ -67,7 +67,8 @@ class Tuner:
     """Crossbow's auto-tuner (section 3.4): the number of learners of every process, at most ``most``.
 
     It begins with one. A learner is added as long as the last one has raised the batches per second by a tenth, by
-    the median of five updates; else the last one leaves, and the number stays.
+    the median of five updates; else the last one leaves, and the number stays, where Algorithm 2 as printed would
+    cycle around it.
     """
 
     def __init__(self, most: int, group: Group):

@@ -98,7 +98,7 @@ def rows_of(verdict: Verdict, measured: Estimate | None) -> Iterator[dict[str, A
         yield {
             "claim": claim.id,
             "says": claim.says,
-            "printed": claim.printed[at] if claim.basis != "asked" and len(claim.printed) > at else None,
+            "printed": claim.printed[at] if claim.basis == "printed" and len(claim.printed) > at else None,
             **dict(zip(("ours", "low", "high", "beside"), span, strict=True)),
             "unit": units(claim.displayed_unit, len(spans))[index],
             "n": measured.n if measured else 0,
