@@ -14,6 +14,7 @@ MODULES = (
     "systems",
     *map("table{}".format, range(1, 5)),
     *map("fig{}".format, range(4, 10)),
+    "rate",
     "algorithms",
     "equations",
 )

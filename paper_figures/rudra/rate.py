@@ -1,0 +1,64 @@
+"""A question of ours on Table 2: does softsync end above hardsync by its staleness, or by its rate?
+
+At mu = 128 both 1-softsync and 10-softsync of ten learners end eight to nine points above hardsync, though their
+gradients are one and nine updates late. Hardsync's rate is alpha0 sqrt(mu lambda / B), 1-softsync's alpha0: here
+hardsync is trained at alpha0 too, so that staleness alone is left between the two.
+"""
+
+from __future__ import annotations
+
+from paper_figures.rudra import errors
+from paper_figures.rudra.plans import label
+from paper_figures.rudra.settings import at_profile
+from suite.lazy import Figure, pd, sns
+from suite.papers.artifact import Artifact, Frame, Groups
+from suite.report.style import PALETTE
+
+HARDSYNC, SOFTSYNC, STALER = (0, 128, 10), (1, 128, 10), (10, 128, 10)
+SLOWED = "hardsync at alpha0"
+CURVES = {
+    label(HARDSYNC): "hardsync",
+    SLOWED: "hardsync at 1-softsync's rate",
+    label(SOFTSYNC): "1-softsync",
+    label(STALER): "10-softsync",
+}
+
+
+def groups(profile: str) -> Groups:
+    """At full size; fewer epochs would say what a rate does at first."""
+    if profile != "paper":
+        return {}
+    paper = {label(row): at_profile(row, profile) for row in (HARDSYNC, SOFTSYNC, STALER)}
+    return paper | {SLOWED: at_profile(HARDSYNC, profile, modulated=False)}
+
+
+PANEL = Artifact(
+    "rudra/rate",
+    "Ours: hardsync at the rate of softsync",
+    groups,
+    alt="Test error against epochs of ten learners with batches of 128: hardsync at two rates, 1- and 10-softsync.",
+    beside=errors.own_seeds,
+)
+PANEL.quantities["by-rate"] = errors.steps(SLOWED, SOFTSYNC)
+
+
+@PANEL.table
+def table(frame: Frame) -> pd.DataFrame:
+    """Test errors in % of stored runs. Columns: protocol, seed, epoch, error."""
+    parts = []
+    for group, name in CURVES.items():
+        if frame.here(group):
+            curve = frame.table("evaluations", group)
+            parts.append(curve[["seed", "epoch"]].assign(protocol=name, error=100 * curve["test_error"]))
+    return pd.concat(parts, ignore_index=True)
+
+
+@PANEL.drawing
+def draw(frame: Frame, figure: Figure) -> None:
+    """Every evaluation over epochs, a line a seed."""
+    rows, axes = table(frame), figure.subplots()
+    names = list(dict.fromkeys(rows["protocol"]))
+    looks = {"hue": "protocol", "style": "protocol", "palette": PALETTE[: len(names)], "ax": axes}
+    sns.lineplot(rows[rows["epoch"] > 0], x="epoch", y="error", units="seed", estimator=None, **looks)
+    axes.set(xlabel="epoch", ylabel="test error (%)", ylim=(0, 100))
+    axes.legend(title="10 learners, mu = 128")
