@@ -34,6 +34,7 @@ from paper_figures.inverse_law.law import (
     crossings,
     curve,
     curve_groups,
+    exponent,
     families,
     family_groups,
     law_fit,
@@ -242,6 +243,18 @@ def behind_slow(frame: Frame) -> list[float]:
     return [len(slow_rows(frame)), len(curves), min(sizes), max(sizes), min(len(u.seen) for u in points)]
 
 
+def slow_exponents(frame: Frame) -> list[Interval]:
+    """The exponent of M in N - N_inf of each network, one for all of its thresholds."""
+    return [exponent(families(frame, row).values()) for row in slow_rows(frame)]
+
+
+def slow_falls(frame: Frame) -> list[float]:
+    """How much more updates one example needs than the floor, in %: the least and the most of the curves."""
+    laws = [law_fit(counted) for counted in slow_curves(frame)]
+    falls = [100 * law.sensitivity / law.floor for law in laws]
+    return [min(falls), max(falls)]
+
+
 def breaking(frame: Frame) -> dict[float, list[Updates]]:
     """Updates of the curve that leaves the law, by threshold, the highest first."""
     return dict(sorted(families(frame, BREAKS).items(), reverse=True))
@@ -266,6 +279,8 @@ ALLOWED = "misfit allowed in %; batch sizes from here on fit the law"
 ANSWERED = {
     "largest-misfit": Quantity(largest_slow, slow_groups, note=f"rate {SLOW}, every batch size fitted"),
     "misfit-behind": Quantity(behind_slow, slow_groups, note=BEHIND),
+    "slow-exponents": Quantity(slow_exponents, slow_groups, note="of M in N - N_inf; small, medium, large LeNet"),
+    "slow-falls": Quantity(slow_falls, slow_groups, note="alpha / N_inf in %: least and most of the curves"),
     "onset-rule": Quantity(lambda frame: [100 * NEAR, FAR], note=ALLOWED),
     "onset-thresholds": Quantity(lambda frame: list(breaking(frame)), partial(family_groups, row=BREAKS)),
     "onset-batches": Quantity(

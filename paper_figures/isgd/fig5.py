@@ -124,9 +124,13 @@ def arrivals(frame: Frame) -> str:
 
 
 def where_all_end(frame: Frame) -> tuple[float, Interval]:
-    """The highest whole per cent at which all runs end or above, and what ISGD saves until accuracy stays there."""
+    """The highest whole per cent at which all runs end or above, and the log of SGD's evaluations until then over ISGD's.
+
+    The mean of logs, since a ratio of one pair may be large.
+    """
     level = math.floor(100 * (1 - max(column(frame, group, "test_error")[:, -1].max() for group in PAIR)) + TIE)
-    return float(level), mean_interval(list(map(saved, *steady(frame, level))))
+    slow, fast = steady(frame, level)
+    return float(level), mean_interval(np.log(slow / fast).tolist())
 
 
 def by_iteration(frame: Frame) -> pd.Series:

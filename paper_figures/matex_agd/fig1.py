@@ -92,6 +92,12 @@ def synchronous(frame: Frame) -> Interval:
     return exchanges.ratio(tables[max(tables)], "SGD")
 
 
+@A.quantity("lead-by-link", ["link"], note="LeNet, two workers, slowest link first")
+def leads(frame: Frame) -> list[Interval]:
+    """Log of the rate of AGD over that of synchronous SGD, by link."""
+    return [exchanges.lead(table, ("SGD",)) for _, table in sorted(exchanges.timed(frame, "a").items())]
+
+
 # ---------------------------------------------------------------- modelled
 
 LAYER = ("layers",)

@@ -22,6 +22,7 @@ PANEL = Artifact(
 )
 
 PANEL.quantities["hardsync-error"] = errors.mean((0, 128, 30))
+PANEL.quantities["hardsync-error-of-ten"] = errors.mean((0, 128, 10))
 PANEL.quantities["restore-by-small-mu"] = errors.steps((0, 4, 30), (0, 128, 30))
 PANEL.quantities["small-mu-lower-error"] = errors.mean((0, 4, 1))
 PANEL.quantities["error-rises-with-lambda"] = errors.steps(*((0, 128, learners) for learners in LEARNERS))
