@@ -155,11 +155,6 @@ class Algorithm(ABC, Generic[State]):
     def model(self, state: State) -> Tensor:
         """[d] the parameters that the paper evaluates."""
 
-    @property
-    def segmented(self) -> bool:
-        """Whether ``send`` is to be called for each bucket while backward produces it, not once for all of d."""
-        return False
-
     def send(self, rows: Tensor) -> Pending:
         """Begin exchanging gradients [m, s] of a bucket."""
         return self.collective.start(rows)
