@@ -155,11 +155,6 @@ class Algorithm(ABC, Generic[State]):
     def model(self, state: State) -> Tensor:
         """[d] the parameters that the paper evaluates."""
 
-    @property
-    def segmented(self) -> bool:
-        """Whether ``send`` is to be called for each bucket while backward produces it, not once for all of d."""
-        return False
-
     def send(self, rows: Tensor) -> Pending:
         """Begin exchanging gradients [m, s] of a bucket."""
         return self.collective.start(rows)
@@ -186,19 +181,3 @@ class Algorithm(ABC, Generic[State]):
     def summary(self, state: State) -> Mapping[str, float]:
         """Numbers by name, read once, when the run has ended."""
         return {}
-
-
-class ServerProtocol(Protocol):
-    """A parameter server's protocol in integers: the same object under virtual time or behind a socket."""
-
-    def push(self, worker: int) -> Turn | None:
-        """A worker's gradient arrives; returns the update it completes, if it completes one."""
-        ...
-
-    def may_pull(self, worker: int) -> bool:
-        """Whether the worker may fetch weights now (a barrier protocol makes it wait)."""
-        ...
-
-    def pull(self, worker: int) -> int:
-        """The worker fetches weights; returns their timestamp."""
-        ...

@@ -61,7 +61,6 @@ class DelayedSGD(Algorithm[DelayedSGDState]):
 
     delay: int = 0  # updates; the paper has 0 to 3
     order: Literal["all", "backward", "completed"] = "all"
-    segmented: bool = False  # one sum per layer's parameters, sent during backward; else one for all
     solver: Literal["arrival", "read"] = "arrival"
 
     sends = True

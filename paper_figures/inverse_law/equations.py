@@ -31,43 +31,12 @@ from suite.lazy import Figure, np, pd, sns
 from suite.papers.artifact import Artifact, Frame, Missing
 from suite.papers.catalogue import printed
 from suite.report.style import GRID, LINES, PALETTE
-from suite.spec import RunSpec
 
 MNIST = tuple(
     BY_NAME[f"mnist_{name}"] for name in ("small-lr0p01", "medium-lr0p01", "medium-lr0p05", "evenodd-lr0p05")
 )
 LATENCIES = (0.0, 1e-6, 1e-5)  # seconds per message, from switched InfiniBand to a slow network stack
 BYTES, BANDWIDTH = 4 * 671_802, 1e9  # gradients of the large LeNet over a 1 GB/s link
-PHRASES = RunSpec(
-    "inverse_law/phrases",
-    {
-        "corpus": "number_phrases",
-        "vocabulary": 200,
-        "model": {"embedding": 48, "hidden": 64},
-        "descent": {"rule": "adam"},
-        "rate": 0.005,
-        "words": 600,
-        "updates": 400,
-        "test_sentences": 500,
-        "beam": 4,
-    },
-)
-CAPTIONS = RunSpec(
-    "inverse_law/phrases",
-    {
-        "corpus": "multi30k",
-        "vocabulary": 2_000,
-        "longest": 14,
-        "model": {"embedding": 96, "hidden": 128},
-        "descent": {"rule": "adam"},
-        "rate": 0.003,
-        "words": 1_600,
-        "updates": 600,
-        "test_sentences": 300,
-        "beam": 4,
-    },
-)
-
 
 EQ1 = Artifact("inverse_law/eq1", "Time to converge: updates times seconds per update", loop_runs)
 EQ2 = Artifact("inverse_law/eq2", "The inverse law between updates and batch size", law_runs)
@@ -86,11 +55,7 @@ EQ5 = Artifact(
     size=(6.4, 5.0),
 )
 EQ8 = Artifact("inverse_law/eq8", "Best batch size of one learner", loop_runs)
-EQ17 = Artifact(
-    "inverse_law/eq17",
-    "The attentional translation network",
-    lambda profile: {} if profile == "smoke" else {"phrases": (PHRASES,), "captions": (CAPTIONS,)},
-)
+EQ17 = Artifact("inverse_law/eq17", "The attentional translation network")
 
 
 # ---------------------------------------------------------------- Eqs. 1 and 2
@@ -225,21 +190,6 @@ def fastest_over_knee(frame: Frame) -> Interval:
     ties = [batch for batch, each in seconds.items() if each <= 1.1 * best]
     found = min(ties, key=lambda batch: abs(math.log(batch / knee))) / knee
     return Interval(found, found, found, len(LOOP.settings["seeds"]))
-
-
-# ---------------------------------------------------------------- Eq. 17
-
-
-def translated(corpus: str, measure: str, frame: Frame) -> float:
-    """A measure of a training's translations by beam search."""
-    return float(frame.one(corpus)[measure])
-
-
-# The share of unseen number phrases that are exact: does the model translate at all? And BLEU on Multi30k's captions,
-# with its signature, of a small network and a short training.
-EQ17.quantity("phrases-exact", ["phrases"])(partial(translated, "phrases", "exact_beam"))
-signed = EQ17.quantity("captions-bleu", ["captions"], note=lambda frame: frame.one("captions")["signature"])
-signed(partial(translated, "captions", "bleu_beam"))
 
 
 # ---------------------------------------------------------------- drawing

@@ -215,11 +215,8 @@ def protocol_groups() -> Groups:
     """Learners that are alike but for a jitter of 5%."""
     return {
         "hardsync": (clock(0),),
-        "async": (clock(30),),
         "n": tuple(clock(n) for n in SPLITS),
-        "one learner": (clock(1, learners=1, gradients=2_000),),
         "stalled": (clock(30, slow=SLOW),),
-        "identities": (IDENTITIES,),
     }
 
 

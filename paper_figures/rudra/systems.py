@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from paper_figures.rudra.plans import messages, tree_groups
+from paper_figures.rudra.plans import tree_groups
 from paper_figures.rudra.settings import INTERCONNECT, cifar_server
 from suite.claims.intervals import Interval, over_ends
 from suite.lazy import Figure
@@ -17,7 +17,6 @@ from suite.papers.artifact import Artifact, Frame
 FIG1 = Artifact(
     "rudra/fig1",
     "Rudra-base: learners and one parameter server",
-    lambda profile: {"base": (messages(1, 4),), "async": (messages(30, 4),)},
     alt="Six learners, each sending gradients to one server and receiving weights from it.",
 )
 FIG2 = Artifact(

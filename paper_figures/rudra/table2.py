@@ -70,8 +70,6 @@ for at, row in enumerate(plans.TABLE2, 1):
         PANEL.quantities[f"r{at:02d}-training-time"] = times.time_of(row)
 PANEL.quantities["staleness-irrelevant"] = errors.differences(*(((1, mu, 30), (30, mu, 30)) for mu in (4, 32)))
 PANEL.quantities["error-monotone-in-product"] = errors.steps(*map(members, GROUPS))
-for name, statistic in times.STATISTICS.items():
-    PANEL.quantities[name] = times.over_rows(statistic)
 
 
 def about_trees(frame: Frame) -> str:

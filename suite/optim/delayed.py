@@ -100,7 +100,7 @@ class DelayedSGD(Algorithm):
     def _core(self, weights: Tensor | None) -> Core:
         alone = self.group.size == 1
         collective = Resting() if alone else self._collective(lanes=max(1, self._delay), in_place=True)
-        return Core(matex_agd.DelayedSGD(self.solver, collective, self._delay, self._order, self._layerwise), weights)
+        return Core(matex_agd.DelayedSGD(self.solver, collective, self._delay, self._order), weights)
 
     def _facts(self) -> dict[str, Any]:
         own = {"delay": self._delay, "layerwise": self._layerwise, "bucket size": self._bucket_bytes}

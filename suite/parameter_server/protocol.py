@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from reference_impls.contract import ServerProtocol, Turn
+from reference_impls.contract import Turn
+from reference_impls.rudra_protocol import Server
 from suite.lazy import np
 from suite.spec import seed
 
@@ -55,7 +56,7 @@ class GammaDurations:
         return generator.gamma(shape, mean / shape, BLOCK).tolist()[::-1]
 
 
-def play(server: ServerProtocol, workers: int, duration: Callable[[int], float]) -> Iterator[Timed]:
+def play(server: Server, workers: int, duration: Callable[[int], float]) -> Iterator[Timed]:
     """Endless updates of ``workers`` workers that push and pull at the end of each duration.
 
     Workers that may not pull yet (a barrier) wait; each update lets go of them. Ties go to the lower worker.

@@ -31,7 +31,7 @@ import json
 import math
 import statistics
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -216,15 +216,17 @@ def relation(one: Run, other: Run, *, timed: bool, arithmetic: bool = False) -> 
         return "timed again" if same_maker else "confirmed"
     if timed and same_maker:
         return "timed again"
-    if arithmetic and _alike(_content(one), _content(other)):
+    shared = one.results.keys() & other.results.keys()  # one source may give results that another does not
+    if arithmetic and _alike(_content(one, shared), _content(other, shared)):
         return "confirmed"
     same_maker = same_maker or (arithmetic and made_by(one, arithmetic) == made_by(other, arithmetic))
     return "contested" if same_maker else "other execution"
 
 
-def _content(run: Run) -> list[object]:
-    """All that a run came to, as plain values."""
-    return [run.status, run.results, {name: run.curve(name).to_dict("list") for name in run.curves}]
+def _content(run: Run, results: Collection[str]) -> list[object]:
+    """All that a run came to, of its results these, as plain values."""
+    curves = {name: run.curve(name).to_dict("list") for name in run.curves}
+    return [run.status, {name: run.results[name] for name in results}, curves]
 
 
 def _alike(one: object, other: object) -> bool:

@@ -13,10 +13,6 @@ Settings (plain values)::
     stop       {metric, below, median?, after?}           (optional: ends the run, see below)
     warmstart  {updates, ...settings}                     (optional: the training before this one, see below)
 
-A MaTEx run with ``segmented: true`` sums and applies the gradient layer by layer, ``bucket_bytes`` (default 0: every
-parameter by itself) at a time. In one process that changes no bit and saves no time: sums start when backward has
-ended. What they hide behind backward is measured by several processes (:mod:`suite.optim.delayed`).
-
 ``restart: true`` restarts the algorithm at every drop of the rate (Crossbow, section 3.2).
 ``warmstart`` names settings that take the place of the run's own in a training before it, of so many updates. That
 has no stopping rule, drops or schedule unless it names them. Its last weights are the first of the run, whose solver
@@ -45,7 +41,7 @@ from typing import Any
 
 import torch
 
-from reference_impls.contract import GradientRef, Points, Sent, Turn
+from reference_impls.contract import GradientRef, Points, Turn
 from suite.clock import ChargedClock, WallClock
 from suite.communication.collectives import CountingCollective
 from suite.experiment import Context, OutOfTime
@@ -57,8 +53,8 @@ from suite.training.curves import CurveRecorder
 from suite.training.gradients.backend import Backend, compute_gradients
 from suite.training.gradients.paths import backend_of, seed_masks
 from suite.training.numerics import apply, synchronise
-from suite.training.optimizers import in_place
-from suite.training.schedules import buckets, shape_at
+from suite.training.optimizers import ALL, in_place
+from suite.training.schedules import shape_at
 
 
 def train(spec: RunSpec, context: Context) -> Outcome:
@@ -109,10 +105,6 @@ class TrainingRun:
         self.step = backend.step(self.algorithm)
         self.buffers = made.problem.b0().expand(self.workers, -1).clone()
         self.t, self.stopped, self.diverged = 0, False, False
-        self.buckets: tuple[slice, ...] = (slice(None),)
-        if self.algorithm.segmented:
-            segments, number = made.problem.flat.segments, made.x0.element_size()
-            self.buckets = buckets(segments, number, settings.get("bucket_bytes", 0))
         exchange = made.algorithm.collective
         self.exchange = exchange if isinstance(exchange, CountingCollective) else None  # counts what is sent
         self.members = torch.arange(self.workers, device=made.x0.device)
@@ -228,16 +220,11 @@ class TrainingRun:
     def apply_gradients(self, turn: Turn, losses: torch.Tensor, sums: torch.Tensor, buffers: torch.Tensor) -> None:
         """Update with losses [n], sums of gradients [p, d] and buffers [n, q]."""
         before, self.buffers = self.state, buffers
-        self.state = self.algorithm.update(before, turn, losses, sums, self.rate(turn.t), self.send(sums))
+        sent = ((ALL, self.algorithm.send(sums)),) if self.algorithm.sends else ()
+        self.state = self.algorithm.update(before, turn, losses, sums, self.rate(turn.t), sent)
         if self.recorder.wants(turn.t):
             self.recorder.add(turn.t, {"loss": losses.mean(), **self.algorithm.observe(before, self.state)})
         self.t = turn.t + 1
-
-    def send(self, sums: torch.Tensor) -> Sent:
-        """Exchange of the whole gradient, or of its buckets, for algorithms that send it themselves."""
-        if not self.algorithm.sends:
-            return ()
-        return tuple((part, self.algorithm.send(sums[:, part])) for part in self.buckets)
 
     def rate(self, t: int) -> torch.Tensor:
         """Learning rate of turn t, by the last drop at or before it, as a cached 0-d tensor on the device."""

@@ -44,9 +44,7 @@ CASES = {
     "matex-synchronous": Case(DelayedSGD(HEAVY, TWO)),
     "matex-delayed": Case(DelayedSGD(HEAVY, TWO, 2)),
     "matex-delayed-read": Case(DelayedSGD(HEAVY, TWO, 2, solver="read")),
-    "matex-layer-wise": Case(
-        DelayedSGD(HEAVY, TWO, 1, "completed", segmented=True), buckets=(slice(0, 2), slice(2, 6))
-    ),
+    "matex-layer-wise": Case(DelayedSGD(HEAVY, TWO, 1, "completed"), buckets=(slice(0, 2), slice(2, 6))),
     "crossbow": Case(SMA(HEAVY, THREE)),
     "crossbow-every-third": Case(SMA(HEAVY, THREE, alpha=0.2, tau=3)),
     "crossbow-elastic": Case(elastic_averaging(HEAVY, THREE, 0.2)),
@@ -131,11 +129,8 @@ def test_stacked_runs_of_isgd_part():
 
 
 @pytest.mark.parametrize("made", [SGD, SMA, ISGD, Softsync, DelayedSGD])
-def test_nothing_leaves_by_buckets_unless_asked_for(made: type):
-    """Layer by layer only MaTEx' exchange sends, and that by a setting of its own."""
-    algorithm = object.__new__(made)
-    assert not algorithm.segmented
-    assert algorithm.sends == (made is DelayedSGD)
+def test_only_matex_sends_gradients_itself(made: type):
+    assert made.sends == (made is DelayedSGD)
 
 
 def test_an_algorithm_is_written_by_its_settings_alone():

@@ -113,7 +113,7 @@ class Uneven(Local):
 @pytest.mark.parametrize("delay", [0, 2])
 def test_layer_wise_is_synchronous_bit_for_bit(delay, order, optimizer):
     whole = drive(agd(4, optimizer, delay=delay), 50).x
-    algorithm = agd(4, optimizer, delay=delay, order=order, segmented=True)
+    algorithm = agd(4, optimizer, delay=delay, order=order)
     assert torch.equal(drive(algorithm, 50, buckets=BUCKETS).x, whole)
 
 
@@ -137,7 +137,7 @@ def test_arrival_order_does_not_change_a_bit():
     x0 = torch.ones(D, dtype=torch.float64)
     states = {}
     for name, collective in (("even", Local(2)), ("uneven", Uneven(2))):
-        algorithm = DelayedSGD(HEAVY, collective, 1, "completed", segmented=True)
+        algorithm = DelayedSGD(HEAVY, collective, 1, "completed")
         state = algorithm.init(x0)
         for t in range(20):
             _, gradient = QUADRATIC.evaluate(state.x, TABLE[t % BATCHES])

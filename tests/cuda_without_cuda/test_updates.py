@@ -42,7 +42,6 @@ ALGORITHMS = {
     "isgd, 2 workers": (ISGD, 2, {"batches": 8, "zeta": 0.01}),
     "sma": (SMA, 2, {}),
     "delayed": (DelayedSGD, 2, {"delay": 1}),
-    "segmented": (DelayedSGD, 2, {"delay": 1, "segmented": True}),
     "hardsync": (Softsync, 3, {"workers": 3, "n": 0}),
     "softsync": (Softsync, 3, {"workers": 3, "n": 1, "history": 8}),
     "softsync, per gradient": (Softsync, 3, {"workers": 3, "n": 1, "history": 8, "per_gradient": True}),

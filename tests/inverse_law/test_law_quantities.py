@@ -258,13 +258,6 @@ def test_words_follow_the_law() -> None:
             assert verdict(f"inverse_law/fig2{letter}/law", translated(power_of_m, letter, "paper")) == word
 
 
-def test_translations_are_told() -> None:
-    frame = frame_of({"phrases": [{"exact_beam": 0.9}], "captions": [{"bleu_beam": 4.5, "signature": "nrefs:1"}]})
-    assert measured("inverse_law/eq17/phrases-exact", frame).values == (0.9,)
-    found = measured("inverse_law/eq17/captions-bleu", frame)
-    assert (found.values, found.note) == ((4.5,), "nrefs:1")
-
-
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
 
 

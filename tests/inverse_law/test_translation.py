@@ -8,13 +8,12 @@ import pandas as pd
 import pytest
 import torch
 
-from paper_figures.inverse_law import equations, fig2
-from paper_figures.inverse_law.experiments import translate as experiment
+from paper_figures.inverse_law import fig2
 from paper_figures.inverse_law.experiments.translate import Trainer, search
 from suite.data.catalogue import DATASETS, DataError
 from suite.data.text import load_pairs
 from suite.data.vocabulary import BEGIN, END, PAD
-from suite.experiment import Context, OutOfTime
+from suite.experiment import Context
 from suite.models import build, initialise
 from suite.spec import RunSpec
 from suite.training.gradients.looped import AutogradGradients
@@ -22,6 +21,7 @@ from suite.training.numerics import choose
 from suite.training.translation import Translation, beam_search, collate, prepare, translate, word_loss
 
 WORDS = 30
+PHRASES = {"corpus": "number_phrases", "vocabulary": 200}
 
 
 @pytest.fixture(scope="module")
@@ -129,10 +129,8 @@ def test_sentences_are_translated_alike_alone_and_in_chunks(problem, beam):
 
 def test_training_reduces_the_loss_and_resumes_from_any_state():
     """The trainer is a function of state and batch number: two stretches equal one, to the bit."""
-    spec = RunSpec(
-        "inverse_law/phrases",
-        {**equations.PHRASES.settings, "model": {"embedding": 12, "hidden": 16}, "words": 60, "sample": 20},
-    )
+    small = {"model": {"embedding": 12, "hidden": 16}, "words": 60, "sample": 20}
+    spec = RunSpec("inverse_law/translate", {**PHRASES, "descent": {"rule": "adam"}, "rate": 0.005, **small})
     context = Context(Path("."), {"device": "cpu"})
     trainer = Trainer(spec, context)
     assert isinstance(trainer.backend, AutogradGradients)
@@ -143,24 +141,6 @@ def test_training_reduces_the_loss_and_resumes_from_any_state():
     halves = trainer.advance(trainer.advance(start, 0, 8), 8, 20)
     assert torch.equal(whole.x, halves.x)
     assert read(whole, 99.0).loss < before
-
-
-def test_translating_phrases_goes_on_from_the_updates_of_a_session_that_ended(tmp_path, monkeypatch):
-    small = {"model": {"embedding": 12, "hidden": 16}, "words": 60, "updates": 35, "test_sentences": 4}
-    spec = RunSpec("inverse_law/phrases", {**equations.PHRASES.settings, **small})
-    execution, advanced = choose(spec, "cpu", 1), []
-    advance = Trainer.advance
-    monkeypatch.setattr(Trainer, "advance", lambda self, *given: advanced.append(given[1:]) or advance(self, *given))
-    (tmp_path / "whole").mkdir()
-    (tmp_path / "parts").mkdir()
-    whole = experiment.phrases(spec, Context(tmp_path / "whole", execution)).results
-    advanced.clear()
-    for _ in range(3):
-        with pytest.raises(OutOfTime):
-            experiment.phrases(spec, Context(tmp_path / "parts", execution, stop=lambda: True))
-    parts = experiment.phrases(spec, Context(tmp_path / "parts", execution)).results
-    assert advanced == [(0, 10), (10, 20), (20, 30), (30, 35)]
-    assert parts == whole
 
 
 def test_europarl_is_trained_on_and_newstest_translated(tmp_path):
@@ -199,8 +179,7 @@ def test_a_search_counts_updates_to_a_threshold_and_translates(tmp_path):
     """With the settings of Figure 2's runs, which leave the coarse grid out, and a network that learns in seconds."""
     reduced = fig2.translate_spec(400, 0.5, 0, fig2.CAPTIONS).settings
     small = {
-        "corpus": equations.PHRASES.settings["corpus"],
-        "vocabulary": equations.PHRASES.settings["vocabulary"],
+        **PHRASES,
         "model": {"embedding": 12, "hidden": 16},
         "words": 60,
         "sample": 20,

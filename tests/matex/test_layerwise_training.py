@@ -1,26 +1,23 @@
-"""Layer-wise exchange as a setting of a training run: the bits of synchronous training, resumed as well."""
+"""Delayed exchange in a training run that is resumed, and what sets synchronous and serial training apart."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 import pytest
-from bodies import Kept
 
 from paper_figures.matex_agd.experiments.serial_gap import serial_gap
 from paper_figures.matex_agd.settings import DIGITS, GAP
 from suite.experiment import Context, OutOfTime
 from suite.spec import RunSpec
-from suite.training import loop as training
 from suite.training import numerics as execution
 from suite.training.gradients.looped import AutogradGradients
-from suite.training.loop import TrainingRun, train
+from suite.training.loop import train
 
 EXECUTION = execution.choose(RunSpec("train"), "cpu", 1)
 
 
-def spec_of(bucket_bytes=0, **config):
+def spec_of(**config):
     settings = {
         **DIGITS,
         "algorithm": {"name": "matex_agd", **config},
@@ -29,7 +26,6 @@ def spec_of(bucket_bytes=0, **config):
         "order": {"kind": "partitioned"},
         "updates": 4,
         "evaluate": {"every": 2},
-        "bucket_bytes": bucket_bytes,
     }
     return RunSpec("train", settings, 0)
 
@@ -39,31 +35,8 @@ def results(outcome):
     return {name: value for name, value in outcome.results.items() if name != "seconds"}
 
 
-@pytest.fixture(scope="module")
-def synchronous(tmp_path_factory):
-    return results(train(spec_of(), Context(tmp_path_factory.mktemp("run"), EXECUTION)))
-
-
-@pytest.mark.parametrize("order", ["all", "backward", "completed"])
-@pytest.mark.parametrize("bucket_bytes", [0, 20_000])
-def test_layer_wise_ends_in_the_bits_of_synchronous(tmp_path, monkeypatch, synchronous, order, bucket_bytes):
-    sums = []
-
-    class Watched(TrainingRun):
-        def __init__(self, *given):
-            super().__init__(*given)
-            self.algorithm = replace(self.algorithm, collective=Kept(self.algorithm.collective, sums=sums))
-
-    monkeypatch.setattr(training, "TrainingRun", Watched)
-    found = results(train(spec_of(bucket_bytes, segmented=True, order=order), Context(tmp_path, EXECUTION)))
-    assert found == synchronous
-    parameters, tensors = found["parameters"], 8  # two convolutions and two layers, weights and biases
-    assert sum(total.wait().numel() for total in sums) == 4 * parameters
-    assert len(sums) == 4 * tensors if bucket_bytes == 0 else 4 < len(sums) < 4 * tensors
-
-
 def test_sums_under_way_survive_a_checkpoint(tmp_path):
-    spec = spec_of(segmented=True, order="backward", delay=2)
+    spec = spec_of(delay=2)
     whole = train(spec, Context(tmp_path / "whole", EXECUTION))
     folder = tmp_path / "parts"
     folder.mkdir()

@@ -84,16 +84,14 @@ METHODS = {
         _face(ISGD, batches=4, zeta=0.5, margin=0.1, stop=3), partial(Chart, batches=4, zeta=0.5, stop=3, margin=0.1)
     ),
     "DelayedSGD, synchronous": Method(_face(DelayedSGD), Exchange),
-    "DelayedSGD, layer-wise": Method(
-        _face(DelayedSGD, layerwise=True), partial(Exchange, segmented=True, order="backward")
-    ),
+    "DelayedSGD, layer-wise": Method(_face(DelayedSGD, layerwise=True), partial(Exchange, order="backward")),
     "DelayedSGD, layer-wise in buckets": Method(
         _face(DelayedSGD, layerwise=True, order="all", bucket_bytes=1000),
-        partial(Exchange, segmented=True, order="all"),
+        partial(Exchange, order="all"),
     ),
     "DelayedSGD, layer-wise as it arrives, delay 2": Method(
         _face(DelayedSGD, layerwise=True, order="completed", delay=2),
-        partial(Exchange, segmented=True, order="completed", delay=2),
+        partial(Exchange, order="completed", delay=2),
         drains=2,
     ),
     "DelayedSGD, delay 1": Method(_face(DelayedSGD, delay=1), partial(Exchange, delay=1), drains=1),
@@ -184,11 +182,9 @@ class Reference:
         self.apply(turn, torch.stack([loss for loss, _ in pairs]), sums, self.sent(sums))
 
     def sent(self, sums: Tensor) -> tuple[Any, ...]:
-        """The sum in one piece, or with layer-wise exchange of every parameter, from the last to the first."""
+        """The sums of every parameter, from the last to the first."""
         if not self.algorithm.sends:
             return ()
-        if not self.algorithm.segmented:
-            return ((ALL, self.algorithm.send(sums)),)
         ends = torch.tensor([p.numel() for p in self.modules[0].parameters()]).cumsum(0).tolist()
         parts = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
         return tuple((part, CompletedSum(sums[0, part])) for part in reversed(parts))

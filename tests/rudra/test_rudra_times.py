@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from statistics import median
 from typing import Any
 
-import numpy as np
 import pytest
 from fabricated_frames import frame_of, student
 from known_worlds import PRODUCTS, ROWS, quantity
 
-from paper_figures.rudra import times
-from paper_figures.rudra.plans import BASELINE, CALIBRATED, CALIBRATED4, TABLE2, TABLE4, printed_seconds
+from paper_figures.rudra.plans import BASELINE, CALIBRATED, CALIBRATED4, TABLE2, TABLE4
 from paper_figures.rudra.settings import LEARNERS
 from suite.claims.intervals import wilson
 from suite.papers.artifact import Missing
@@ -55,29 +52,6 @@ def test_predicted_times_are_read_row_by_row(phase: int) -> None:
         found = each.of(frame)
         assert (found.spans, found.n) == (((other[row], other[row] - 2, other[row] + 4),), 1)
         assert found.note == "calibrated on the other rows; ends over 3 starts of the fit"
-
-
-@pytest.mark.parametrize("name", times.STATISTICS)
-def test_held_out_rows_are_counted_and_drawn_again(name: str) -> None:
-    """The model is off by up to a third, row by row; a bootstrap draws rows, the same for both predictors."""
-    off = {row: math.exp(0.3 * math.sin(2 * at)) for at, row in enumerate(times.OTHERS)}
-    predicted = [printed_seconds(row) * ratio for row, ratio in off.items()]
-    found = quantity(f"table2/{name}").of(frame_of({"times": [{"rows": list(off), "predicted": predicted}]}))
-    alone = [times.lambda_only(row[2]) / printed_seconds(row) for row in off]
-    near = lambda ratios: sum(0.8 <= ratio <= 1.2 for ratio in ratios) / len(ratios)
-    error = lambda ratios: median(abs(math.log(ratio)) for ratio in ratios)
-
-    def statistic(rows: Any) -> float:
-        ours, theirs = ([ratios[at] for at in rows] for ratios in (list(off.values()), alone))
-        value, sign = (near, 1) if "near" in name else (error, -1)
-        if name.endswith("gain"):
-            return sign * (value(ours) - value(theirs))
-        return value(theirs if name.endswith("lambda-only") else ours)
-
-    drawn = sorted(map(statistic, np.random.default_rng(0).integers(len(off), size=(2000, len(off)))))
-    ends = np.quantile(drawn, [0.025, 0.975])
-    assert found.spans == (pytest.approx((statistic(range(len(off))), *ends)),)
-    assert found.n == len(off) == 20
 
 
 def test_numbers_of_imagenet_are_read_run_by_run_and_system_by_system() -> None:

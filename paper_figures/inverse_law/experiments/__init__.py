@@ -108,11 +108,6 @@ def translate_seconds(spec: RunSpec) -> float:
     return words * SECONDS_PER_WORD * max(1.0, (s["model"]["hidden"] / 32) ** 2)
 
 
-def phrases_seconds(spec: RunSpec) -> float:
-    s = spec.settings
-    return s["updates"] * s["words"] * SECONDS_PER_WORD * max(1.0, s["model"]["hidden"] / 64)
-
-
 def translate_data(spec: RunSpec) -> tuple[str, ...]:
     tested = spec.settings.get("test_corpus")
     return (spec.settings["corpus"], *([tested] if tested else []))
@@ -133,7 +128,6 @@ EXPERIMENTS = {
         check=body("sweep:check"),
     ),
     "inverse_law/noise": Experiment(body("sweep:gradient_noise"), lambda spec: 3.0, clock="none"),
-    "inverse_law/phrases": Experiment(body("translate:phrases"), phrases_seconds, translate_data),
     "inverse_law/translate": Experiment(body("translate:search"), translate_seconds, translate_data),
     "inverse_law/loop": Experiment(body("loop:loop"), lambda spec: 25.0, timed=True),
 }

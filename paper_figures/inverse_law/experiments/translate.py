@@ -1,18 +1,16 @@
-"""The experiments ``inverse_law/translate`` (a search of Figure 2) and ``inverse_law/phrases`` (does it translate?).
+"""The experiment ``inverse_law/translate``: a search of Figure 2.
 
 Settings::
 
     corpus, vocabulary (pieces), model {embedding, hidden}, descent {rule, ...}, rate
     words      target words per batch            sentences?, longest?   which of the corpus (null: all)
+    sample (sentences tested), growth, limit, monitors {training: [thresholds]}
     test_corpus?  whose test split is translated; without it that of ``corpus``
-    translate: sample (sentences tested), growth, limit, monitors {training: [thresholds]},
-               test_sentences (0: none), beam
-    phrases:   updates, test_sentences, beam
+    test_sentences (0: none), beam
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -22,10 +20,9 @@ from torch import Tensor
 from paper_figures.inverse_law.experiments.search import SearchRun, SteppedSgd
 from suite.data.order import WordOrder
 from suite.data.text import Pair, load_pairs
-from suite.experiment import Context, OutOfTime
+from suite.experiment import Context
 from suite.runs.run import Outcome
 from suite.spec import RunSpec, seed
-from suite.training import checkpoint
 from suite.training.build import make_optimizer
 from suite.training.gradients.looped import AutogradGradients
 from suite.training.loss_reading import LossReading, read_loss
@@ -92,30 +89,6 @@ def search(spec: RunSpec, context: Context) -> Outcome:
         return judged(trainer, spec, unseen)
 
     return SearchRun(spec, context, trainer, judge).run()
-
-
-def phrases(spec: RunSpec, context: Context) -> Outcome:
-    """Train for a fixed number of updates, then translate unseen sentences greedily and with a beam."""
-    apply(context.execution)
-    settings = spec.settings
-    unseen = test_pairs(spec, context)
-    trainer = Trainer(spec, context)
-    state, done, updates, step = trainer.start(), 0, settings["updates"], 10
-    if (found := checkpoint.load(context.folder, state, context.device)) is not None:
-        state, values, tensors = found
-        done, trainer.buffers = values["done"], tensors["buffers"]
-    saved = time.monotonic()
-    while done < updates:
-        state = trainer.advance(state, done, min(done + step, updates))
-        done = min(done + step, updates)
-        context.report(done / updates)
-        if context.late or time.monotonic() - saved > context.checkpoint_seconds:
-            checkpoint.save(context.folder, state, {"done": done}, {"buffers": trainer.buffers})
-            saved = time.monotonic()
-        if context.late and done < updates:
-            raise OutOfTime
-    trainer.load(state)
-    return Outcome("finished", {"updates": updates, "parameters": trainer.problem.d, **judged(trainer, spec, unseen)})
 
 
 def test_pairs(spec: RunSpec, context: Context) -> list[Pair]:
