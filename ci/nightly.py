@@ -23,6 +23,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from ci.gpu import lacks_cuda
+from paper_figures.rudra.settings import cifar_server
 from suite.papers.catalogue import experiment
 from suite.runner.execute import RunnerConfig, execute
 from suite.runs.environment import machine_class, revision, versions
@@ -53,7 +54,8 @@ def trainings(seed: int) -> dict[str, RunSpec]:
             batch=16,
             workers=4,
             order={"kind": "with-replacement"},
-            server={"architecture": "flat", "seconds": {"per_call": 0.001, "per_example": 1e-4, "jitter": 0.05}},
+            server=cifar_server(4),
+            experiment="rudra/train",
         ),
         "matex_agd": _training(
             seed, {"name": "matex_agd", "delay": 1}, batch=16, workers=4, order={"kind": "partitioned"}
@@ -68,7 +70,7 @@ def trainings(seed: int) -> dict[str, RunSpec]:
     }
 
 
-def _training(seed: int, algorithm: dict[str, Any], **more: Any) -> RunSpec:
+def _training(seed: int, algorithm: dict[str, Any], experiment: str = "train", **more: Any) -> RunSpec:
     settings = {
         "algorithm": algorithm,
         "model": {"name": "caffe_lenet"},
@@ -79,7 +81,7 @@ def _training(seed: int, algorithm: dict[str, Any], **more: Any) -> RunSpec:
         "evaluate": {"every": EVERY},
         "stop": {"metric": "test_error", "below": TARGET},
     }
-    return RunSpec("train", settings | more, seed)
+    return RunSpec(experiment, settings | more, seed)
 
 
 def updates(spec: RunSpec, store: Path, data: Path | None, device: str) -> int | None:

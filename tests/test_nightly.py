@@ -10,6 +10,8 @@ import pytest
 
 from ci import nightly
 from suite.papers.catalogue import PAPERS as REGISTERED
+from suite.runs.store import Store
+from suite.spec import RunSpec
 
 PAPERS = [name for name in REGISTERED if name != "together"]  # which has no algorithm of its own
 
@@ -48,3 +50,14 @@ def test_the_job_is_red_where_a_training_leaves_its_spread(tmp_path: Path, monke
     found["rudra"] = None
     assert nightly.main(call) == 1
     assert "OUTSIDE rudra        missed updates to 4%" in capsys.readouterr().out
+
+
+def test_each_training_runs_by_its_paper_s_algorithm(tmp_path: Path):
+    """Two updates on digits: gradients of older weights reach Rudra's server alone."""
+    few = {"data": {"name": "digits", "size": 28}, "updates": 2}
+    store, late = Store(tmp_path, create=True), {}
+    for name, spec in nightly.trainings(7).items():
+        short = RunSpec(spec.experiment, {**spec.settings, **few}, spec.seed)
+        nightly.updates(short, store.root, None, "cpu")
+        late[name] = store.read(short.id).results.get("mean_staleness", 0) > 0
+    assert late == {name: name == "rudra" for name in PAPERS}

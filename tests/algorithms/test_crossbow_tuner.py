@@ -71,10 +71,6 @@ def test_a_further_learner_must_bring_more_than_the_threshold(throughput, settle
     assert settling(Settling(2, 10.0), throughput, readings=1, threshold=0.5).learners == settled
 
 
-def test_the_usual_threshold_is_a_tenth():
-    assert [settling(Settling(2, 100.0), now, readings=1).learners for now in (109.0, 112.0)] == [1, 3]
-
-
 def test_settling_ends_within_one_of_the_peak():
     """1,000 runs, readings with 2% noise; throughput rises in proportion up to the peak and then falls by 3%.
 

@@ -124,3 +124,9 @@ def test_the_tuner_changes_the_number_of_learners_while_they_train():
     history = tune(engine.learners, rate, readings=1, most=2)
     assert [reading.asked for reading in history][-1] == engine.learners.k == 2
     assert engine.learners.taken == 4 * 1 + 4 * 2
+
+
+def test_a_throughput_that_never_settles_is_an_error():
+    learners = asleep(Functional, 1)
+    with pytest.raises(ValueError, match="has not settled after 1000 readings"):
+        tune(learners, lambda: 2.0**learners.k)

@@ -49,12 +49,6 @@ def test_dependencies_hold(policy, devices, learners):
     assert sorted(t.batch for t in tasks if t.kind == "learn") == list(range(12 * k))
 
 
-def test_equal_tasks_waste_the_same_either_way():
-    durations = Durations(lambda batch: 1.0, local=0.1, overall=0.1)
-    idle = [idle_seconds(schedule(10, 1, 4, durations, policy)) for policy in ("first-come", "round-robin")]
-    assert idle[0] == pytest.approx(idle[1])
-
-
 def test_refuses_what_means_nothing():
     durations = Durations(lambda batch: 1.0, 0.0, 0.0)
     for arguments in ((0, 1, 1, durations), (1, 0, 1, durations), (1, 1, 1, durations, "random")):

@@ -44,11 +44,6 @@ def test_bytes_are_those_that_the_pages_unpack_to(monkeypatch: pytest.MonkeyPatc
         read_table(data)
 
 
-def test_a_run_s_table_may_have_eight_million_cells_and_67_megabytes():
-    with pytest.raises(ValueError, match=r"a run's may have 8,000,000 cells and 67 MB$"):
-        read_table(table({"a": pa.array([True] * 8_000_001)}))
-
-
 def test_text_that_unfolds_in_memory_alone_is_refused_too(monkeypatch: pytest.MonkeyPatch):
     """Two thousand times the same kilobyte, where nothing else bounds it."""
     monkeypatch.setattr(sys, "platform", "elsewhere")

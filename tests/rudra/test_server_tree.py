@@ -19,13 +19,6 @@ def test_a_tree_averages_like_one_server(learners: int, per_leaf: int, fan_out: 
     assert (weighted_mean(root, list(gradients)) - gradients.mean(0)).abs().max() < 1e-14
 
 
-def test_a_mean_of_means_would_be_wrong_for_unequal_subtrees() -> None:
-    root = server_tree(5, 3, 2)
-    gradients = torch.arange(5, dtype=torch.float64)
-    naive = torch.stack([gradients[child.learners].mean() for child in root.children]).mean()
-    assert naive != gradients.mean() == weighted_mean(root, list(gradients))
-
-
 @pytest.mark.parametrize(("learners", "per_leaf", "fan_out"), [(8, 2, 2), (54, 8, 8), (100, 3, 3), (7, 7, 2)])
 def test_every_learner_has_one_leaf_and_every_server_one_parent(learners: int, per_leaf: int, fan_out: int) -> None:
     root = server_tree(learners, per_leaf, fan_out)
@@ -37,12 +30,6 @@ def test_every_learner_has_one_leaf_and_every_server_one_parent(learners: int, p
         assert len(node.children) <= fan_out
         assert len(node.learners) <= per_leaf
         assert all(child.parent is node for child in node.children)
-
-
-def test_servers_are_named_by_their_level_from_the_leaves() -> None:
-    names = [node.name for node in server_tree(27, 1, 3).below()]
-    assert names[:4] == ["root", "server 2.0", "server 1.0", "leaf 0"]
-    assert len(set(names)) == len(names) == 1 + 3 + 9 + 27
 
 
 @pytest.mark.parametrize("values", [(0, 1, 2), (4, 0, 2), (4, 2, 1)])

@@ -51,7 +51,6 @@ def test_a_port_works_through_messages_one_by_one() -> None:
 
 def test_overlap_is_the_share_of_computation() -> None:
     assert TimeLedger(computing=3.0, communicating=1.0).overlap == 0.75
-    assert TimeLedger() == TimeLedger(0.0, 0.0, 0, 0, 0, 0, 0, 0)
 
 
 def test_a_server_spends_no_time_on_an_update_unless_told() -> None:
