@@ -48,7 +48,7 @@ def draw(frame: Frame, figure: Figure) -> None:
     best = [forms.optimal_scaling_seconds(law, system, p) for p in learners]
     left.plot(learners, best, linestyle=":", linewidth=2.2, label="optimal")
     right.plot(learners, [forms.optimal_batch(law, system, p) for p in learners], linestyle=":", linewidth=2.2)
-    weak = law.sensitivity * system.exchange_seconds / (law.floor * system.seconds_per_example * knee**2)
+    weak = forms.weak_scaling_is_optimal_from(law, system)
     for at, label in ((strong / knee, "strong scaling ends"), (weak, "weak is optimal")):
         for axes in (left, right):
             axes.axvline(at, linewidth=0.8, linestyle="--", color="0.5")

@@ -133,18 +133,6 @@ def where_all_end(frame: Frame) -> tuple[float, Interval]:
     return float(level), mean_interval(np.log(slow / fast).tolist())
 
 
-def by_iteration(frame: Frame) -> pd.Series:
-    """As ``error_leads``, but after as many visits of a batch: ISGD's extra steps cost nothing here."""
-    found = []
-    for plain, ours, run in zip(tests(frame, "sgd"), tests(frame, "isgd"), frame["isgd"]["run"], strict=True):
-        at = ours["update"].to_numpy()[1:].astype(int)  # the first test is before training
-        visits = 1 + frame.stored[run].curve("updates")["iteration"].to_numpy()[at - 1]
-        known = np.interp(visits, plain["update"], plain["train_error"])
-        ahead = known - ours["train_error"].to_numpy()[1:]
-        found.append(float(ahead[len(ahead) // 2 :].mean()))
-    return pd.Series(found)
-
-
 SPEED = Quantity(log_speed, PAIR, note=until)
 LEAD = Quantity(lead, PAIR, note=visible)
 TRAINING = Quantity(error_leads, PAIR, note="on the first training images")
@@ -158,7 +146,7 @@ for figure, quantities in {
         "last": Quantity(partial(accuracy, lambda tests: tests[:, -1], "sgd"), ("sgd",)),
         "caffe-schedule": Quantity(partial(accuracy, lambda tests: tests[:, -1], "caffe"), ("caffe",)),
     },
-    MNIST_TRAINING: {"isgd-lower": TRAINING, "lower-by-iteration": Quantity(by_iteration, PAIR)},
+    MNIST_TRAINING: {"isgd-lower": TRAINING},
     CIFAR_TRAINING: {"isgd-lower": TRAINING},
 }.items():
     figure.quantities.update(quantities)

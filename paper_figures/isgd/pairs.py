@@ -35,9 +35,9 @@ def column(frame: Frame, group: str, name: str) -> np.ndarray:
     return np.array([table[name] for table in tests(frame, group)])
 
 
-def first_below(table: pd.DataFrame, error: float, column: str = "update") -> float:
-    """Gradient evaluations (or seconds) at the first test with at most this error."""
-    return float(table.loc[at_least(-table["test_error"], -error), column].iloc[0])
+def first_below(table: pd.DataFrame, error: float) -> float:
+    """Gradient evaluations at the first test with at most this error."""
+    return float(table.loc[at_least(-table["test_error"], -error), "update"].iloc[0])
 
 
 def common_error(frame: Frame, *groups: str) -> float:
@@ -52,13 +52,13 @@ def common_error(frame: Frame, *groups: str) -> float:
     return 1 - max(ticks)
 
 
-def log_speed(frame: Frame, treated: str = "isgd", unit: str = "update", also: tuple[str, ...] = ()) -> pd.Series:
-    """Per seed: log(updates of SGD / updates of ``treated``), or of seconds, until the common error.
+def log_speed(frame: Frame, treated: str = "isgd", also: tuple[str, ...] = ()) -> pd.Series:
+    """Per seed: log(updates of SGD / updates of ``treated``) until the common error.
 
     ``also`` names other groups that must have reached that error.
     """
     error = common_error(frame, "sgd", treated, *also)
-    plain, ours = ([first_below(t, error, unit) for t in tests(frame, group)] for group in ("sgd", treated))
+    plain, ours = ([first_below(t, error) for t in tests(frame, group)] for group in ("sgd", treated))
     return pd.Series(np.log(np.array(plain) / np.array(ours)))
 
 

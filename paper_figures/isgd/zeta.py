@@ -156,7 +156,6 @@ def search_size(frame: Frame) -> list[float]:
 
 OURS = ("sgd", "chosen")
 PANEL.quantity("faster", OURS, note=partial(until, treated="chosen"))(partial(log_speed, treated="chosen"))
-PANEL.quantity("fewer-seconds", OURS)(partial(log_speed, treated="chosen", unit="seconds"))
 PANEL.quantity("lower-training-error", OURS)(partial(error_leads, treated="chosen"))
 
 

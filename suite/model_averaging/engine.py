@@ -105,10 +105,6 @@ class Learners:
         self.algorithm = replace(self.algorithm, collective=Local(len(state.replicas)))
         self.state, self.buffers, self.t, self.taken = state, buffers, t, taken
 
-    def restart(self) -> None:
-        """After a change of the learning rate."""
-        self.state = self.algorithm.restart(self.state)
-
 
 Lane = Callable[[], AbstractContextManager[Any]]
 """Where a worker runs a task; when it is left the task is done."""

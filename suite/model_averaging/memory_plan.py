@@ -2,13 +2,13 @@
 
 An operator writes one output and reads the outputs of others. With reference counts, an output's buffer returns to
 the pool when its last reader is done. *Offline*, the operators of one learner are visited in their order and each
-takes a free buffer if one is large enough. *Online*, the learners of a device share the pool; what they need
-together depends on how far apart they run.
+takes a free buffer if one is large enough. *Online*, the learners of a device share the pool, as in
+:class:`suite.model_averaging.engine.Engine`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -72,44 +72,14 @@ def readers(operators: Sequence[Operator]) -> list[int]:
     return [max(1, count) for count in counts]
 
 
-def run(operators: Sequence[Operator], pool: Pool) -> Iterator[tuple[int, int]]:
-    """Execute operator by operator on a pool; yields (operator, its buffer) after each."""
-    counts = readers(operators)
-    placed: list[int] = []
-    for position, operator in enumerate(operators):
-        placed.append(pool.take(operator.size, counts[position]))
-        for source in operator.inputs:
-            pool.release(placed[source])
-        yield position, placed[-1]
-    read = {source for operator in operators for source in operator.inputs}
-    for position, buffer in enumerate(placed):  # the task is over: its results leave the pool
-        if position not in read:
-            pool.release(buffer)
-
-
 def offline(operators: Sequence[Operator]) -> Plan:
     """The plan of one learner."""
-    pool = Pool()
-    placed = [buffer for _, buffer in run(operators, pool)]
+    pool, placed = Pool(), list[int]()
+    for operator, references in zip(operators, readers(operators), strict=True):
+        placed.append(pool.take(operator.size, references))
+        for source in operator.inputs:
+            pool.release(placed[source])
     return Plan(tuple(placed), tuple(pool.sizes))
-
-
-def online(operators: Sequence[Operator], learners: int, lag: int) -> int:
-    """Bytes of one pool shared by ``learners`` learners, each ``lag`` operators behind the one before.
-
-    ``lag`` >= the number of operators is one after the other; 0 is in step, where a learner can only take what those
-    before it gave back at the same operator.
-    Raises ValueError for learners below 1 or a negative lag.
-    """
-    if learners < 1 or lag < 0:
-        raise ValueError(f"learners={learners} must be at least 1 and lag={lag} at least 0")
-    pool = Pool()
-    tasks = [run(operators, pool) for _ in range(learners)]
-    for moment in range(len(operators) + 1 + lag * (learners - 1)):
-        for learner, task in enumerate(tasks):
-            if moment >= lag * learner:
-                next(task, None)
-    return sum(pool.sizes)
 
 
 def training_operators(outputs: Sequence[int], inputs: Sequence[tuple[int, ...]]) -> list[Operator]:

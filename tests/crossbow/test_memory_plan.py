@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from suite.model_averaging.memory_plan import Operator, Pool, offline, online, training_operators
+from suite.model_averaging.memory_plan import Operator, Pool, offline, training_operators
 
 
 def test_a_chain_by_hand():
@@ -54,29 +53,6 @@ def test_no_buffer_is_taken_while_its_output_is_still_to_be_read(operators):
     assert plan.bytes <= sum(o.size for o in operators)
 
 
-@settings(deadline=None, max_examples=60)
-@given(graphs(), st.integers(1, 4), st.integers(0, 20))
-def test_a_shared_pool_never_needs_more_than_buffers_of_their_own(operators, learners, lag):
-    assert online(operators, 1, lag) == offline(operators).bytes
-    assert online(operators, learners, lag) <= learners * sum(o.size for o in operators)
-
-
-def test_learners_of_equal_layers_share_the_more_the_further_apart_they_run():
-    """20 equal layers: 21 buffers for one learner; in step, two need nearly twice as many, in turn no more."""
-    operators = training_operators([1] * 20, [(), *((i,) for i in range(19))])
-    needed = [online(operators, 2, lag) for lag in (0, 10, 20, len(operators))]
-    assert needed == sorted(needed, reverse=True)
-    assert needed[0] > 1.9 * 21
-    assert needed[-1] == offline(operators).bytes == 21
-
-
-def test_refuses_what_means_nothing():
-    with pytest.raises(ValueError, match="learners=0"):
-        online([], 0, 1)
-    with pytest.raises(ValueError, match="lag=-1"):
-        online([], 1, -1)
-
-
 def test_the_smallest_free_buffer_that_fits_is_taken_and_else_the_largest_grown():
     pool = Pool()
     assert [pool.take(size, 1) for size in (6, 3, 5)] == [0, 1, 2]
@@ -95,11 +71,3 @@ def test_the_operators_of_a_training_by_hand():
         Operator("gradient 0", (3, 4, 0), 0),
     ]
     assert training_operators([4, 8, 2], [(), (0,), (0, 1)]) == [*forward, *backward]
-
-
-def test_learners_of_a_chain_share_by_hand():
-    """One operator apart, c of the first finds both buffers held and takes a third; two apart, it has that of a."""
-    chain = [Operator("a", (), 8), Operator("b", (0,), 4), Operator("c", (1,), 8)]
-    assert online(chain, 2, 1) == online(chain, 3, 1) == 8 + 4 + 8
-    assert online(chain, 2, 2) == 8 + 8, "the small one is grown for a of the second"
-    assert online(chain, 2, 3) == online(chain, 3, 3) == 8 + 4

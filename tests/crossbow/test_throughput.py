@@ -37,7 +37,6 @@ def test_throughput_is_ratios_of_sides_measured_in_turns(around):
     assert len(table) == (3 + len(native)) * 2 * 3
     assert (table["seconds"] > 0).all()
     assert 1 <= run.results["tuned_learners"] <= 2
-    assert run.results["tuned_path"] in {"looped", "vectorised", *native}
     assert run.results["refused_captured"] == "CUDA graphs need CUDA, and the network lies on cpu"
     first, path = run.results["path_1"], run.results["path_2"]
     of = lambda side, k: table[(table["side"] == side) & (table["learners"] == k)]["seconds"].tolist()

@@ -13,14 +13,15 @@ from typing import Any
 import pandas as pd
 import torch
 
-from paper_figures.crossbow.experiments.throughput import classification, walk
+from paper_figures.crossbow.experiments.throughput import PICTURES, walk
 from suite.communication.collectives import Processes
 from suite.communication.group import Group
 from suite.communication.launch import spawn
 from suite.communication.link import NoLab
 from suite.experiment import Context, in_lab
 from suite.runs.run import Outcome
-from suite.spec import RunSpec, seed, thaw
+from suite.spec import RunSpec, thaw
+from suite.training.build import random_classification
 from suite.training.gradients.paths import BACKENDS, backend, refusals
 from suite.training.numerics import apply
 
@@ -30,7 +31,8 @@ def on_a_core(group: Group, settings: Mapping[str, Any], execution: Mapping[str,
     os.sched_setaffinity(0, {cores[group.rank]})
     apply(dict(execution))
     together, signal = Processes(group), torch.zeros(1, 1)
-    problem = classification(settings["model"], settings["batch"] * settings["most"], "cpu", settings["seed"])
+    pictures = PICTURES * settings["batch"] * settings["most"]
+    problem = random_classification({"name": settings["model"]}, pictures, execution, channels_last=True)
     refused = refusals(problem)
     ready = {path: backend(path, problem) for path in BACKENDS if path not in refused}
     rows = []
@@ -51,7 +53,5 @@ def apart(spec: RunSpec, context: Context) -> Outcome:
     cores, devices = sorted(os.sched_getaffinity(0)), settings["devices"]
     if len(cores) < devices:
         raise NoLab(f"{devices} devices need as many cores, and here are {len(cores)}")
-    every = spawn(
-        on_a_core, devices, settings | {"seed": seed(spec.seed, "tuned")}, context.execution, cores, timeout=300
-    )
+    every = spawn(on_a_core, devices, settings, context.execution, cores, timeout=300)
     return Outcome("finished", curves={"readings": pd.DataFrame([row for rows in every for row in rows])})

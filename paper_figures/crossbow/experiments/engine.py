@@ -21,17 +21,18 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from paper_figures.crossbow.experiments.throughput import classification
+from paper_figures.crossbow.experiments.throughput import PICTURES
 from reference_impls.crossbow import SMA
 from suite.communication.collectives import Local
 from suite.experiment import Context
 from suite.model_averaging.engine import Engine, Learners
-from suite.model_averaging.task_schedule import Durations, Task, assignment, idle_seconds, schedule
+from suite.model_averaging.task_schedule import Durations, Task, idle_seconds, schedule
 from suite.model_averaging.tuner import tune
 from suite.runner.autotune import alternating
 from suite.runs.long_table import by_repeat
 from suite.runs.run import Outcome
 from suite.spec import RunSpec, seed
+from suite.training.build import random_classification
 from suite.training.gradients.backend import Batch, Rows
 from suite.training.gradients.looped import Functional
 from suite.training.gradients.paths import backend, refusals
@@ -56,7 +57,7 @@ def engine(spec: RunSpec, context: Context) -> Outcome:
     """
     apply(context.execution)
     settings, k = spec.settings, spec.settings["learners"]
-    ready = partial(made, spec, context.device)
+    ready = partial(made, spec, context.execution)
     sides = by_rule(ready, settings)
     sides["in turn, alike"] = partial(one_by_one, ready(k), settings["turns"])
     sides |= {f"{m} learners": trained(ready(m), settings) for m in range(1, settings["most"] + 1)}
@@ -115,10 +116,10 @@ def sleeping(spec: RunSpec, k: int, *, varied: bool) -> Learners:
     return Learners(SMA(CaffeSGD(), Local(k)), torch.ones(1), Asleep(problem), drawn(spec, "cpu", varied))
 
 
-def made(spec: RunSpec, device: str, k: int, *, varied: bool = False) -> Learners:
+def made(spec: RunSpec, execution: Mapping[str, Any], k: int, *, varied: bool = False) -> Learners:
     """Learners on random pictures."""
-    batch = spec.settings["batch"]
-    problem = classification(spec.settings["model"], batch, device, spec.seed)
+    device, pictures = execution["device"], PICTURES * spec.settings["batch"]
+    problem = random_classification({"name": spec.settings["model"]}, pictures, execution, channels_last=True)
     path = "looped" if "native" in refusals(problem) else "native"
     optimizer = CaffeSGD(0.9)
     solver = InPlace(optimizer, overwrites=False) if device == "cpu" else optimizer
@@ -165,18 +166,14 @@ def tasks(spec: RunSpec, context: Context) -> Outcome:
     """
     durations = Durations(lambda batch: 1 + _uniform(spec.seed, batch), local=0.1, overall=0.5)
     virtual = schedule(4, 2, 2, durations)
-    centre_apart, recorded = _recorded(learners=2, iterations=12)
+    recorded = _recorded(learners=2, iterations=12)
     first_come, round_robin = [], []
     for repeat in range(spec.settings["repeats"]):
         length = lambda batch, repeat=repeat: 0.5 + _uniform(spec.seed, batch, repeat)  # seconds of a learning task
         varied = Durations(length, local=0.05, overall=0.2)
         first_come.append(idle_seconds(schedule(100, 2, 4, varied)))
         round_robin.append(idle_seconds(schedule(100, 2, 4, varied, "round-robin")))
-    results: dict[str, Any] = {
-        "idle_first_come": first_come,
-        "idle_round_robin": round_robin,
-        "recorded_centre_apart": centre_apart,
-    }
+    results: dict[str, Any] = {"idle_first_come": first_come, "idle_round_robin": round_robin}
     frames = {
         name: pd.DataFrame([asdict(t) for t in trace])
         for name, trace in (("virtual", virtual), ("recorded", recorded))
@@ -188,17 +185,11 @@ def _uniform(*coordinates: int) -> float:
     return seed(*coordinates) / 2**63
 
 
-def _recorded(learners: int, iterations: int) -> tuple[float, list[Task]]:
-    """A run of the engine, and how far its centre is from the rule that takes the same batches one by one."""
+def _recorded(learners: int, iterations: int) -> list[Task]:
+    """A run of the engine."""
     rows = torch.linspace(-1, 1, 8, dtype=torch.float64).repeat(2, 1) * torch.tensor([[1.0], [-2.0]])
     problem = QuadraticProblem(rows, torch.ones(8, dtype=torch.float64))
     one_each = lambda numbers: numbers[:, None] % 2
-    made = [
-        Learners(SMA(CaffeSGD(), Local(learners)), torch.ones(8, dtype=torch.float64), kind(problem), one_each)
-        for kind in (Uneven, Functional)
-    ]
-    lr = torch.tensor(0.1, dtype=torch.float64)
-    trace = Engine(made[0], workers=learners).run(iterations, lr)
-    for numbers in assignment(trace, learners):
-        made[1].step(lr, numbers)
-    return float((made[0].centre - made[1].centre).abs().max()), trace
+    sma = SMA(CaffeSGD(), Local(learners))
+    made = Learners(sma, torch.ones(8, dtype=torch.float64), Uneven(problem), one_each)
+    return Engine(made, workers=learners).run(iterations, torch.tensor(0.1, dtype=torch.float64))

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from paper_figures.crossbow.settings import NETWORKS
 from suite.experiment import Context
-from suite.model_averaging.memory_plan import Operator, offline, online, training_operators
+from suite.model_averaging.memory_plan import Operator, offline, training_operators
 from suite.models.layers import Add
 from suite.models.registry import construct
 from suite.runs.run import Outcome
@@ -33,7 +33,7 @@ AUGMENTED = ("crossbow_resnet32", "crossbow_vgg16")  # whose dataflow starts wit
 
 
 def sizes(spec: RunSpec, context: Context) -> Outcome:
-    """Parameters and operators of Table 1's networks, counted; offline and online memory plans (section 4.5)."""
+    """Parameters and operators of Table 1's networks, counted; offline memory plans (section 4.5)."""
     results: dict[str, Any] = {}
     for name in NETWORKS:
         module = construct(name)
@@ -44,7 +44,6 @@ def sizes(spec: RunSpec, context: Context) -> Outcome:
             f"{name}_operators": count(module, data_transform=name in AUGMENTED),
             f"{name}_bytes": apart,
             f"{name}_planned": plan.bytes,
-            f"{name}_shared": [online(operators, 4, lag) for lag in (0, len(operators) // 4, len(operators))],
         }
     return Outcome("finished", results)
 

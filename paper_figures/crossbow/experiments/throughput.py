@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from statistics import median, mode
+from statistics import median
 from typing import Any
 
 import pandas as pd
@@ -27,27 +27,14 @@ from suite.communication.collectives import Local
 from suite.experiment import Context
 from suite.model_averaging.engine import Learners
 from suite.model_averaging.tuner import ThroughputReading, tune
-from suite.models import classifier, initialise
 from suite.runner.autotune import alternating, preferred
 from suite.runs.run import Outcome
-from suite.spec import RunSpec, seed
-from suite.training.flat import FlatModule
+from suite.spec import RunSpec
+from suite.training.build import random_classification
 from suite.training.gradients.backend import Backend
 from suite.training.gradients.paths import BACKENDS, backend, refusals
 from suite.training.numerics import apply
 from suite.training.optimizers import CaffeSGD
-from suite.training.problem import Classification
-
-
-def classification(name: str, batch: int, device: str, run_seed: int) -> Classification:
-    """A network of Table 1 (or a smaller one) on random pictures, which cost what real ones do."""
-    module = classifier(name)
-    initialise(module, seed(run_seed, "weights"))
-    flat = FlatModule(module.to(device), channels_last=True)
-    draw = torch.Generator().manual_seed(seed(run_seed, "pictures"))
-    pixels = torch.randint(256, (64 * batch, *module.input_shape), generator=draw, dtype=torch.uint8).to(device)
-    labels = torch.randint(module.classes, (64 * batch,), generator=draw).to(device)
-    return Classification(flat, pixels, labels, lambda x: x.float() / 256)
 
 
 class Bench:
@@ -71,6 +58,7 @@ class Bench:
             torch.cuda.synchronize()
 
 
+PICTURES = 64  # batches of random pictures, which cost what real ones do
 SIMPLE, MARGIN = "looped", 0.05  # another path must take this share less time to be preferred
 
 
@@ -84,7 +72,8 @@ def throughput(spec: RunSpec, context: Context) -> Outcome:
     """
     apply(context.execution)
     settings, device, turns = spec.settings, context.device, spec.settings["turns"]
-    problem = classification(settings["model"], settings["batch"] * max(settings["learners"]), device, spec.seed)
+    pictures = PICTURES * settings["batch"] * max(settings["learners"])
+    problem = random_classification({"name": settings["model"]}, pictures, context.execution, channels_last=True)
     refused = refusals(problem)
     ready = {path: backend(path, problem) for path in BACKENDS if path not in refused}
 
@@ -102,8 +91,7 @@ def throughput(spec: RunSpec, context: Context) -> Outcome:
     ]
     results = {f"refused_{path}": why for path, why in refused.items()}
     results |= ratios(seconds, ready, settings["learners"])
-    iteration = {k: median(seconds[f"{results[f'path_{k}']} {k}"]) / turns for k in settings["learners"]}
-    results |= _tuned(ready, spec, device, iteration)
+    results |= _tuned(ready, settings, device, median(seconds[f"{results['path_1']} 1"]) / turns)
     return Outcome("finished", results, {"seconds": pd.DataFrame(rows)})
 
 
@@ -138,28 +126,18 @@ def ratios(seconds: Mapping[str, list[float]], paths: Collection[str], learners:
     return results
 
 
-def _tuned(
-    ready: Mapping[str, Backend], spec: RunSpec, device: str, iteration: Mapping[int, float]
-) -> dict[str, Any]:
-    """The auto-tuner on the same problem: how many learners and which path it chose by measured throughput.
+def _tuned(ready: Mapping[str, Backend], settings: Mapping[str, Any], device: str, one: float) -> dict[str, Any]:
+    """How many learners the auto-tuner chose on the same problem, and its longest change of their number.
 
-    ``iteration``: seconds of an iteration at the counts measured one by one, to which its choice is compared.
+    ``one``: seconds of one learner's iteration.
     """
-    history, chosen = walk(ready, spec.settings, device, max(spec.settings["learners"]))
-    count, speed = history[-1].asked, {k: k / seconds for k, seconds in iteration.items()}
-    best = max(speed, key=lambda k: speed[k])
-    changes = [reading.seconds for reading in history if reading.seconds]
-    at_count = [path for path, reading in zip(chosen, history, strict=True) if reading.learners == count]
-    found: dict[str, Any] = {
-        "tuned_learners": count,
-        "tuned_path": mode(at_count),
-        "best_learners": best,
-        "resize_seconds": max(changes, default=0.0),
-        "resize_over_iteration": max(changes, default=0.0) / iteration[1],
+    history, _ = walk(ready, settings, device, max(settings["learners"]))
+    longest = max((reading.seconds for reading in history), default=0.0)
+    return {
+        "tuned_learners": history[-1].asked,
+        "resize_seconds": longest,
+        "resize_over_iteration": longest / one,
     }
-    if count in speed:
-        found["tuned_over_best"] = speed[count] / speed[best]
-    return found
 
 
 def walk(
@@ -197,7 +175,7 @@ def memory(spec: RunSpec, context: Context) -> Outcome:
     rows, found = [], dict[tuple[bool, int, int], int]()
     for batch in batches:
         for k in counts:
-            problem = classification(name, batch, device, spec.seed)
+            problem = random_classification({"name": name}, PICTURES * batch, context.execution, channels_last=True)
             for path in ("looped", "vectorised"):
                 bench, shared = partial(Bench, BACKENDS[path](problem), k, batch, device), path == "looped"
                 found[shared, batch, k] = count = _peak_of_gpu(bench) if device == "cuda" else _peak(bench)
