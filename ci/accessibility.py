@@ -27,7 +27,7 @@ def browser() -> str | None:
 def pages(site: Path) -> list[str]:
     """The index, what is about the whole, each paper, and of each paper the artifacts at both ends of its list."""
     papers = sorted(path.stem for path in site.glob("*.html") if path.with_suffix("").is_dir())
-    found = [name for name in ("index.html", "about.html", "speed.html") if (site / name).exists()]
+    found = [name for name in ("index.html", "about.html") if (site / name).exists()]
     for paper in papers:
         artifacts = sorted(path.relative_to(site).as_posix() for path in (site / paper).glob("*.html"))
         found += [f"{paper}.html", *dict.fromkeys((*artifacts[:1], *artifacts[-1:]))]

@@ -62,7 +62,7 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def paper(tmp_path_factory):
-    with registered(tmp_path_factory.mktemp("home"), build) as paper:
+    with registered(tmp_path_factory.mktemp("home")) as paper:
         yield paper
 
 
@@ -146,7 +146,7 @@ def test_hostile_titles_notes_and_versions_are_text(pages, made):
     assert words.count('<script>alert("x")</script>') >= 3  # run notes, versions, a quantity's note
     row = Row("fake/x", HOSTILE, None, [])
     section = Section(catalogue.paper("fake"), [row])
-    page = build._shared([section], {"revision": HOSTILE, "dirty": True}, False, Layered([]))
+    page = build._shared([section], {"revision": HOSTILE, "dirty": True}, Layered([]))
     assert all(HOSTILE.encode() not in page[name] for name in ("index.html", "fake.html"))
 
 
@@ -199,7 +199,7 @@ def test_the_same_runs_give_the_same_bytes(store, made, tmp_path):
 
 def test_when_nothing_changed_nothing_is_judged_drawn_or_written(store, site, monkeypatch):
     before = {path: path.stat().st_mtime_ns for path in site.rglob("*")}
-    for module, name in ((build, "makers"), (build, "judge_artifacts"), (build, "_shared"), (build, "_speed")):
+    for module, name in ((build, "makers"), (build, "judge_artifacts"), (build, "_shared")):
         monkeypatch.setattr(module, name, None)
     built = write_site(store, site)
     assert (built.made, built.written) == (0, 0)

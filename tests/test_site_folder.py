@@ -81,7 +81,7 @@ def test_a_stamp_of_another_shape_counts_as_none(whole, stamp):
 
 @pytest.fixture(scope="module")
 def paper(tmp_path_factory):
-    with registered(tmp_path_factory.mktemp("home"), build) as made:
+    with registered(tmp_path_factory.mktemp("home")) as made:
         yield made
 
 

@@ -26,13 +26,10 @@ from suite.papers.artifact import Artifact, Paper
 from suite.papers.catalogue import paper, published, select
 from suite.papers.measurement import judge_artifacts
 from suite.report.answers import Answer, AnswerError, Told, answers, beside_claims
-from suite.report.drawing import image
 from suite.report.readme import first_told
 from suite.report.site.exhibit import files, module_of, text_of
 from suite.report.site.page_cache import NAME, Folder, digest_of, key_of, read_once, seals, state
 from suite.report.site.render import ASSETS, HERE, render
-from suite.report.speed import COLUMNS
-from suite.report.speed_figures import measured_speed
 from suite.report.verdict_details import departure_ledgers
 from suite.runner.gc_tuning import search_rarely
 from suite.runs.archive import Runs
@@ -162,7 +159,7 @@ def _make(places: Sequence[PagePlace]) -> list[Made]:
     return [make(place, _OPENED[0]) for place in places]
 
 
-SHARED, SPEED = "the site", "speed"  # groups of files that belong to no artifact
+SHARED = "the site"  # the group of files that belong to no artifact
 
 
 @dataclass(frozen=True)
@@ -203,7 +200,7 @@ def write_site(
     index = Path(out) / "index.html"
     check_place(Path(out))
     if folder.complete(whole):
-        return Built(index, len(folder.groups) - len({SHARED, SPEED} & set(folder.groups)), 0, 0)
+        return Built(index, len(folder.groups) - 1, 0, 0)
     sections, places = chosen(selectors)
     # A page names its neighbours, so that one among few is another than the same among all.
     few = f" among {digest_of(repr(sorted(places)).encode())}" if selectors else ""
@@ -215,8 +212,6 @@ def write_site(
     faults = list[str]()
     try:
         with makers(source, todo, reopen) as made:
-            if not folder.holds(SPEED, state()):  # while others make the artifacts
-                folder.put(SPEED, state(), _speed())
             for section in sections:
                 anew = 0
                 for row in section.artifacts:
@@ -231,8 +226,8 @@ def write_site(
                 tell(f"{section.paper.name}: {counted(len(section.artifacts), 'artifact')}, {anew} made anew")
     finally:
         folder.save()
-    folder.put(SHARED, whole, _shared(sections, about, bool(folder.groups[SPEED].files), source))
-    folder.close("" if faults else whole, [SHARED, SPEED, *keys])
+    folder.put(SHARED, whole, _shared(sections, about, source))
+    folder.close("" if faults else whole, [SHARED, *keys])
     return Built(index, len(keys), len(todo), len(folder.written), tuple(faults))
 
 
@@ -259,20 +254,7 @@ def chosen(selectors: Sequence[str]) -> tuple[list[Section], dict[str, PagePlace
     return sections, places
 
 
-def _speed() -> dict[str, bytes]:
-    """The page of measured speed with its drawings; nothing where none is committed."""
-    found = measured_speed()
-    if not found:
-        return {}
-    drawings = {
-        f"{document['id']}-{number}.svg": image(drawn, "svg")
-        for document in found
-        for number, drawn in enumerate(document["figures"])
-    }
-    return {"speed.html": render("speed.html.j2", speed=found, columns=COLUMNS)} | drawings
-
-
-def _shared(sections: list[Section], about: dict[str, Any], speed: bool, source: Runs) -> dict[str, bytes]:
+def _shared(sections: list[Section], about: dict[str, Any], source: Runs) -> dict[str, bytes]:
     """The index, the papers' pages, the glossary, the sources, style and script."""
     found = [verdict for section in sections for verdict in section.verdicts]
     made = {name: (HERE / name).read_bytes() for name in ASSETS}
@@ -284,7 +266,6 @@ def _shared(sections: list[Section], about: dict[str, Any], speed: bool, source:
         counts=board(found),
         needed=list(_needed(found)),
         all_words=ALL_WORDS,
-        speed=speed,
         revision=about,
     )
     made["about.html"] = render("about.html.j2", ledgers=departure_ledgers(ROOT / "reference_impls"))

@@ -20,7 +20,6 @@ from suite.papers.artifact import Artifact
 from suite.papers.catalogue import homes
 from suite.papers.evidence import exported_files
 from suite.report.drawing import write
-from suite.report.speed import RESULTS
 from suite.runs.archive import Archive, Layered, Runs, versions
 from suite.runs.environment import ROOT
 from suite.runs.run import CHECKSUMS, Run, UnusableRun
@@ -129,7 +128,7 @@ READ = {".py", ".toml", ".json", ".jsonl", ".txt", ".csv", ".cpp", ".h"}  # file
 def state() -> str:
     """A digest of everything but the user's runs that a page follows from."""
     here = Path(__file__).parent
-    read = {*here.glob("*.j2"), here / "site.css", here / "site.js", *RESULTS.glob("*.json"), *exported_files()}
+    read = {*here.glob("*.j2"), here / "site.css", here / "site.js", *exported_files()}
     for root in (ROOT / "suite", ROOT / "reference_impls", *homes()):
         read |= {path for path in root.rglob("*") if path.suffix in READ}
     parts = [sys.version, *(metadata.version(name) for name in LIBRARIES)]
