@@ -19,11 +19,10 @@ from matplotlib.figure import Figure
 from suite.claims.judge import PROFILES
 from suite.papers.artifact import Artifact
 from suite.papers.catalogue import PAPERS, entries, paper
-from suite.papers.evidence import committed
+from suite.papers.evidence import ReadOnce, committed
 from suite.report import drawing
 from suite.report import illustrations as pictures
 from suite.report.site.build import PagePlace, make
-from suite.report.site.page_cache import ReadOnce
 from suite.runs.archive import Layered, Runs
 
 pytestmark = pytest.mark.evidence

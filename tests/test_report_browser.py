@@ -142,9 +142,9 @@ def browser(tmp_path_factory) -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory) -> Path:
     with registered(tmp_path_factory.mktemp("home")):
-        made = write_site(fill(tmp_path_factory.mktemp("runs")), tmp_path_factory.mktemp("site")).index.parent
-    (made / "report.html").write_text(joined(made), encoding="utf-8")
-    return made
+        index, made = write_site(fill(tmp_path_factory.mktemp("runs")), tmp_path_factory.mktemp("site"))
+    (index.parent / "report.html").write_text(joined(made.files), encoding="utf-8")
+    return index.parent
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1400, "light")])

@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from suite.papers.evidence import committed
+from suite.papers.evidence import committed, read_once
 from suite.report.site import build
-from suite.report.site.page_cache import read_once
 from suite.runs.archive import Layered
 from suite.runs.environment import ROOT
 

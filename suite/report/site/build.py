@@ -1,7 +1,4 @@
-"""The site written: artifact by artifact, each only when what its page follows from has changed.
-
-The artifacts as the index and the papers' pages list them, and how their pages are made.
-"""
+"""The site: the artifacts as the index and the papers' pages list them, and how their pages are made."""
 
 from __future__ import annotations
 
@@ -9,14 +6,14 @@ import contextlib
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from itertools import chain, groupby
 from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from suite.claims.board import NOTHING, WORDS, board, word
 from suite.claims.judge import NEEDS, VERDICTS, Verdict
@@ -24,11 +21,12 @@ from suite.clock import counted
 from suite.interruption import blocked
 from suite.papers.artifact import Artifact, Paper
 from suite.papers.catalogue import paper, published, select
+from suite.papers.evidence import read_once
 from suite.papers.measurement import judge_artifacts
 from suite.report.answers import Answer, AnswerError, Told, answers, beside_claims
+from suite.report.drawing import write
 from suite.report.readme import first_told
 from suite.report.site.exhibit import files, module_of, text_of
-from suite.report.site.page_cache import NAME, Folder, digest_of, key_of, read_once, seals, state
 from suite.report.site.render import ASSETS, HERE, render
 from suite.report.verdict_details import departure_ledgers
 from suite.runner.gc_tuning import search_rarely
@@ -37,6 +35,7 @@ from suite.runs.environment import ROOT, revision
 from suite.runs.run import StoreError
 
 ALL_WORDS = tuple(dict.fromkeys((*VERDICTS, *WORDS.values())))
+INDEX = "index.html"
 FEW = 8  # artifacts that are made sooner than another process has started
 PROCESSES = 8  # at most
 STRETCH = 16  # artifacts that one process makes in a row
@@ -62,7 +61,7 @@ class Row:
     title: str
     artifact: Artifact | None
     verdicts: list[Verdict] = field(default_factory=list)
-    files: Collection[str] = ()  # of its page and its pictures
+    files: Mapping[str, bytes] = field(default_factory=dict)  # of its page and its pictures
 
     def picture(self, kind: str) -> str:
         """The path of a picture: "svg" or "panel.svg"; nothing where it is not there."""
@@ -159,26 +158,43 @@ def _make(places: Sequence[PagePlace]) -> list[Made]:
     return [make(place, _OPENED[0]) for place in places]
 
 
-SHARED = "the site"  # the group of files that belong to no artifact
-
-
 @dataclass(frozen=True)
-class Built:
-    """The index, how many artifacts there are, how many of them were made anew; as text, a sentence.
+class Site:
+    """The files of a site by their paths in it, the index first, and how many artifacts they show.
 
     ``faults`` names the artifacts that a programming error kept from being drawn, with the error.
     """
 
-    index: Path
+    files: dict[str, bytes]
     artifacts: int
-    made: int
-    written: int  # files
     faults: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        if not self.written:
-            return f"nothing has changed: the pages of {self.artifacts} artifacts stay as they are"
-        return f"{self.made} of {self.artifacts} artifacts made anew, {self.written} files written"
+        return f"{counted(self.artifacts, 'artifact')}, {counted(len(self.files), 'file')}"
+
+
+def make_site(
+    source: Runs,
+    tell: Callable[[str], None] = lambda line: None,
+    reopen: Reopen | None = None,
+    selectors: Sequence[str] = (),
+) -> Site:
+    """The site of the selected artifacts. The same runs and the same code give the same bytes.
+
+    ``tell`` is told of each paper. With ``reopen``, which opens the same source in another process, many artifacts
+    are made in several.
+    """
+    source = read_once(source)
+    sections, todo = chosen(selectors)
+    files, faults = dict[str, bytes](), list[str]()
+    with makers(source, todo, reopen) as made:
+        for section in sections:
+            for row in section.artifacts:
+                row.verdicts, row.files, fault = next(made)
+                files |= row.files
+                faults += [fault] if fault else []
+            tell(f"{section.paper.name}: {counted(len(section.artifacts), 'artifact')}")
+    return Site(_shared(sections, source) | files, len(todo), tuple(faults))
 
 
 def write_site(
@@ -187,78 +203,41 @@ def write_site(
     tell: Callable[[str], None] = lambda line: None,
     reopen: Reopen | None = None,
     selectors: Sequence[str] = (),
-) -> Built:
-    """Write the site of the selected artifacts into ``out``; what is there and would come out the same stays.
-
-    ``tell`` is told how many artifacts are to be made, then of each paper. With ``reopen``, which opens the same
-    source in another process, many artifacts are made in several. The same runs and the same code give the same
-    bytes. Raises StoreError when ``out`` cannot be written.
-    """
-    source, folder = read_once(source), Folder(out)
-    own, about = seals(source), revision()
-    whole = digest_of(repr([state(), sorted(own.items()), about, *selectors]).encode())
-    index = Path(out) / "index.html"
-    check_place(Path(out))
-    if folder.complete(whole):
-        return Built(index, len(folder.groups) - 1, 0, 0)
-    sections, places = chosen(selectors)
-    # A page names its neighbours, so that one among few is another than the same among all.
-    few = f" among {digest_of(repr(sorted(places)).encode())}" if selectors else ""
-    keys = {row.id: key_of(row.artifact, own) + few for section in sections for row in section.artifacts}
-    todo = [
-        places[row.id] for section in sections for row in section.artifacts if not folder.holds(row.id, keys[row.id])
-    ]
-    tell(f"{len(todo)} of {len(keys)} artifacts are to be made")
-    faults = list[str]()
-    try:
-        with makers(source, todo, reopen) as made:
-            for section in sections:
-                anew = 0
-                for row in section.artifacts:
-                    if places[row.id] in todo:
-                        row.verdicts, files, fault = next(made)
-                        folder.put(row.id, "" if fault else keys[row.id], files)  # without a key: made again
-                        faults += [fault] if fault else []
-                        anew += 1
-                    else:
-                        row.verdicts = judge_artifacts(section.paper, [row.id], None, source)
-                    row.files = folder.groups[row.id].files
-                tell(f"{section.paper.name}: {counted(len(section.artifacts), 'artifact')}, {anew} made anew")
-    finally:
-        folder.save()
-    folder.put(SHARED, whole, _shared(sections, about, source))
-    folder.close("" if faults else whole, [SHARED, *keys])
-    return Built(index, len(keys), len(todo), len(folder.written), tuple(faults))
+) -> tuple[Path, Site]:
+    """Write ``make_site`` into ``out``; its index and the site. Raises StoreError where it cannot be written."""
+    index = Path(out) / INDEX
+    check_place(index)
+    site = make_site(source, tell, reopen, selectors)
+    for path, data in site.files.items():
+        write(Path(out) / path, data)
+    return index, site
 
 
-def check_place(out: Path) -> None:
-    """Raise StoreError where a page of somebody else stands where a report would."""
-    if (out / "index.html").exists() and not (out / NAME).exists():
-        raise foreign(out / "index.html")
+def check_place(page: Path) -> None:
+    """Raise StoreError where a page of somebody else stands in the place of one of a report."""
+    if page.exists() and b"sgd-suite" not in page.read_bytes():
+        raise StoreError(
+            f"{page} is there and was not written by `report`; move it, or name another folder with --out"
+        )
 
 
-def foreign(page: Path) -> StoreError:
-    """That a page of somebody else stands where a report would."""
-    return StoreError(f"{page} is there and was not written by `report`; move it, or name another folder with --out")
-
-
-def chosen(selectors: Sequence[str]) -> tuple[list[Section], dict[str, PagePlace]]:
-    """The selected artifacts by paper, and by id where each stands. Raises SelectorError."""
-    sections, places = list[Section](), dict[str, PagePlace]()
+def chosen(selectors: Sequence[str]) -> tuple[list[Section], list[PagePlace]]:
+    """The selected artifacts by paper, and in the same order where each stands. Raises SelectorError."""
+    sections, places = list[Section](), list[PagePlace]()
     for which, artifacts in select(selectors):
-        rows = rows_of(which)
-        wanted = {artifact.id for artifact in artifacts} if selectors else {row.id for row in rows}
-        among = tuple(wanted) if selectors else ()
-        sections.append(Section(which, [row for row in rows if row.id in wanted]))
-        places |= {row.id: PagePlace(row.id, among) for row in rows if row.id in wanted}
+        wanted = {artifact.id for artifact in artifacts}
+        rows = [row for row in rows_of(which) if row.id in wanted or not selectors]
+        # A page names its neighbours, so that one among few is another than the same among all.
+        among = tuple(row.id for row in rows) if selectors else ()
+        sections.append(Section(which, rows))
+        places += [PagePlace(row.id, among) for row in rows]
     return sections, places
 
 
-def _shared(sections: list[Section], about: dict[str, Any], source: Runs) -> dict[str, bytes]:
+def _shared(sections: list[Section], source: Runs) -> dict[str, bytes]:
     """The index, the papers' pages, the glossary, the sources, style and script."""
     found = [verdict for section in sections for verdict in section.verdicts]
-    made = {name: (HERE / name).read_bytes() for name in ASSETS}
-    made["index.html"] = render(
+    index = render(
         "index.html.j2",
         sections=sections,
         answers=list(_answers(sections, found, source)),
@@ -266,8 +245,9 @@ def _shared(sections: list[Section], about: dict[str, Any], source: Runs) -> dic
         counts=board(found),
         needed=list(_needed(found)),
         all_words=ALL_WORDS,
-        revision=about,
+        revision=revision(),
     )
+    made = {INDEX: index, **{name: (HERE / name).read_bytes() for name in ASSETS}}
     made["about.html"] = render("about.html.j2", ledgers=departure_ledgers(ROOT / "reference_impls"))
     for section in sections:
         made[f"{section.paper.name}.html"] = render("paper.html.j2", section=section)
