@@ -31,7 +31,7 @@ def pages(site: Path) -> list[str]:
     for paper in papers:
         artifacts = sorted(path.relative_to(site).as_posix() for path in (site / paper).glob("*.html"))
         found += [f"{paper}.html", *dict.fromkeys((*artifacts[:1], *artifacts[-1:]))]
-    return found + [path.relative_to(site).as_posix() for path in sorted((site / "source").glob("*.html"))[:1]]
+    return found
 
 
 def loads(site: Path, chosen: Sequence[str], executable: str) -> Iterator[tuple[str, list[str]]]:

@@ -153,7 +153,7 @@ def test_the_site_in_a_browser(browser, site, width, scheme):
     browser.send(
         "Emulation.setDeviceMetricsOverride", width=width, height=844, deviceScaleFactor=1, mobile=width < 700
     )
-    for page in ("index.html", "fake.html", "fake/fig1.html", "source/fake_paper.html", "report.html"):
+    for page in ("index.html", "fake.html", "fake/fig1.html", "report.html"):
         browser.visit((site / page).as_uri())
         assert browser.value("document.documentElement.scrollWidth") <= width, page
         ground, ink = (browser.value(f"getComputedStyle(document.body).{p}") for p in ("backgroundColor", "color"))

@@ -26,7 +26,7 @@ from suite.papers.measurement import judge_artifacts
 from suite.report.answers import Answer, AnswerError, Told, answers, beside_claims
 from suite.report.drawing import write
 from suite.report.readme import first_told
-from suite.report.site.exhibit import files, module_of, text_of
+from suite.report.site.exhibit import files
 from suite.report.site.render import ASSETS, HERE, render
 from suite.report.verdict_details import departure_ledgers
 from suite.runner.gc_tuning import search_rarely
@@ -235,7 +235,7 @@ def chosen(selectors: Sequence[str]) -> tuple[list[Section], list[PagePlace]]:
 
 
 def _shared(sections: list[Section], source: Runs) -> dict[str, bytes]:
-    """The index, the papers' pages, the glossary, the sources, style and script."""
+    """The index, the papers' pages, the glossary, style and script."""
     found = [verdict for section in sections for verdict in section.verdicts]
     index = render(
         "index.html.j2",
@@ -251,14 +251,6 @@ def _shared(sections: list[Section], source: Runs) -> dict[str, bytes]:
     made["about.html"] = render("about.html.j2", ledgers=departure_ledgers(ROOT / "reference_impls"))
     for section in sections:
         made[f"{section.paper.name}.html"] = render("paper.html.j2", section=section)
-    written: dict[str, list[Row]] = {}
-    for section in sections:
-        for row in section.artifacts:
-            written.setdefault(module_of(row.artifact), []).append(row)
-    for module, rows in written.items():
-        if module:
-            page = render("source.html.j2", depth=1, module=module, rows=rows, text=text_of(module))
-            made[f"source/{module}.html"] = page
     return made
 
 

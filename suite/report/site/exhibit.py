@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from suite.claims.judge import PROFILES, Verdict
@@ -99,9 +97,3 @@ def module_of(artifact: Artifact | None) -> str:
         return ""
     measured = [each.value for each in artifact.quantities.values()]
     return next((function_of(each).__module__ for each in (artifact.draw, *measured) if each), "")
-
-
-def text_of(module: str) -> str:
-    """The text of an imported module."""
-    file = getattr(sys.modules.get(module), "__file__", None)
-    return Path(file).read_text(encoding="utf-8") if file else ""

@@ -28,7 +28,7 @@ def write_single(
     reopen: Reopen | None = None,
     selectors: Sequence[str] = (),
 ) -> tuple[Path, Site]:
-    """Write ``out/report.html``: the pages that ``make_site`` makes of these arguments, without source code."""
+    """Write ``out/report.html``: the pages that ``make_site`` makes of these arguments."""
     page = Path(out) / "report.html"
     check_place(page)
     site = make_site(source, tell, reopen, selectors)
@@ -37,7 +37,7 @@ def write_single(
 
 def joined(site: Mapping[str, bytes]) -> str:
     """The pages of a site as one page, in their order."""
-    pages = [name for name in site if name.endswith(".html") and not name.startswith("source/") and name != INDEX]
+    pages = [name for name in site if name.endswith(".html") and name != INDEX]
     first, articles = _inside(site, INDEX), [_article(name, _inside(site, name)) for name in pages]
     style, script = (site[name].decode() for name in ASSETS)
     seal = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
