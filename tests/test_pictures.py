@@ -75,7 +75,7 @@ def test_an_artifact_has_a_page_and_the_figure_that_was_last_accepted(artifact, 
     html = files[f"{name}.html"].decode()
     assert "Not drawn" not in html
     assert "Traceback" not in html
-    assert (f"{name}.panel.svg" in files) == bool(seen["profile"])
+    assert (f"{name}.svg" in files) == bool(seen["profile"])
     assert f"{name}.csv" not in files or len(pd.read_csv(io.BytesIO(files[f"{name}.csv"])))
     if artifact.draw is None:
         return

@@ -61,11 +61,12 @@ class Row:
     title: str
     artifact: Artifact | None
     verdicts: list[Verdict] = field(default_factory=list)
-    files: Mapping[str, bytes] = field(default_factory=dict)  # of its page and its pictures
+    files: Mapping[str, bytes] = field(default_factory=dict)  # of its page
 
-    def picture(self, kind: str) -> str:
-        """The path of a picture: "svg" or "panel.svg"; nothing where it is not there."""
-        path = f"{self.id}.{kind}"
+    @property
+    def picture(self) -> str:
+        """The path of its figure; nothing where it has none."""
+        path = f"{self.id}.svg"
         return path if path in self.files else ""
 
     @property

@@ -1,4 +1,4 @@
-"""One artifact's files: its page, its figure and the first panel of it as SVG, its numbers as CSV."""
+"""One artifact's files: its page, its figure as SVG, its numbers as CSV."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from suite.papers.artifact import Artifact, Missing, Paper
 from suite.papers.measurement import besides, measurements
 from suite.report.curves import curves
 from suite.report.data import encoded, values
-from suite.report.drawing import DrawingError, drawing, naming, table_of, whole_and_panel
+from suite.report.drawing import DrawingError, drawing, image, naming, table_of
 from suite.report.site.render import render
 from suite.report.verdict_details import function_of, reasons, runs_and_environments, runs_behind
 from suite.runs.archive import Runs
@@ -34,7 +34,7 @@ def files(
     try:
         drawn = drawing(artifact, source) if artifact else None
         if drawn:
-            made[f"{name}.svg"], made[f"{name}.panel.svg"] = whole_and_panel(drawn)
+            made[f"{name}.svg"] = image(drawn, "svg")
         with naming(name):
             table = table_of(artifact, source, drawn, lambda: found)
     except (Missing, UnusableRun, DrawingError) as error:
