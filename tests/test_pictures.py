@@ -20,9 +20,10 @@ from suite.claims.judge import PROFILES
 from suite.papers.artifact import Artifact
 from suite.papers.catalogue import PAPERS, entries, paper
 from suite.papers.evidence import ReadOnce, committed
+from suite.papers.measurement import judge_artifacts
 from suite.report import drawing
 from suite.report import illustrations as pictures
-from suite.report.site.build import PagePlace, make
+from suite.report.site import exhibit
 from suite.runs.archive import Layered, Runs
 
 pytestmark = pytest.mark.evidence
@@ -63,7 +64,9 @@ def page(artifact: Artifact, source: Runs, patch: pytest.MonkeyPatch) -> tuple[d
         return stamped(drawn)
 
     patch.setattr(drawing, "stamped", note)
-    _, files, fault = make(PagePlace(artifact.id), source)
+    which = paper(artifact.id.partition("/")[0])
+    found = judge_artifacts(which, [artifact.id], None, source)
+    files, fault = exhibit.files(which, artifact.id, artifact, found, source, {"before": None, "after": None})
     assert not fault
     return files, seen
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -122,14 +121,13 @@ def report(
     Exit 1 when the code that draws an artifact fails.
     """
     from suite.files import check_writable
-    from suite.papers.evidence import with_committed
     from suite.report.site.build import write_site
     from suite.report.site.single import write_single
 
     check_writable(out)
     with watched():
         make = write_single if single else write_site
-        page, site = make(source(store), out, say, partial(with_committed, store), selector or [])
+        page, site = make(source(store), out, say, selector or [])
     say(str(site))
     print(page)
     for fault in site.faults:

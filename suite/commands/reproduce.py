@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 from suite.claims.board import board, lines
@@ -72,7 +71,7 @@ def reproduce_selection(selectors: Sequence[str], options: RunOptions, out: Path
     print("\n".join(lines(board(found))))
     source = with_committed(store)
     tell = lambda line: print(line, file=sys.stderr, flush=True)
-    page, site = write_site(source, out, tell, partial(with_committed, store))
+    page, site = write_site(source, out, tell)
     print(page)
     for fault in site.faults:
         tell(fault)

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from itertools import chain, groupby
-from multiprocessing import active_children, get_context, parent_process
-from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import NamedTuple
 
 from suite.claims.board import NOTHING, WORDS, board, word
 from suite.claims.judge import NEEDS, VERDICTS, Verdict
 from suite.clock import counted
-from suite.interruption import blocked
 from suite.papers.artifact import Artifact, Paper
-from suite.papers.catalogue import paper, published, select
+from suite.papers.catalogue import published, select
 from suite.papers.evidence import read_once
 from suite.papers.measurement import judge_artifacts
 from suite.report.answers import Answer, AnswerError, Told, answers, beside_claims
@@ -29,28 +21,12 @@ from suite.report.readme import first_told
 from suite.report.site.exhibit import files
 from suite.report.site.render import ASSETS, HERE, render
 from suite.report.verdict_details import departure_ledgers
-from suite.runner.gc_tuning import search_rarely
 from suite.runs.archive import Runs
 from suite.runs.environment import ROOT, revision
 from suite.runs.run import StoreError
 
 ALL_WORDS = tuple(dict.fromkeys((*VERDICTS, *WORDS.values())))
 INDEX = "index.html"
-FEW = 8  # artifacts that are made sooner than another process has started
-PROCESSES = 8  # at most
-STRETCH = 16  # artifacts that one process makes in a row
-
-Reopen = Callable[[], Runs]
-
-
-class PagePlace(NamedTuple):
-    """An artifact, and between which ids its page stands; none: between all of its paper's."""
-
-    id: str
-    among: tuple[str, ...] = ()
-
-
-Made = tuple[list[Verdict], dict[str, bytes], str]  # verdicts, files, programming error
 
 
 @dataclass
@@ -102,63 +78,6 @@ def rows_of(which: Paper) -> list[Row]:
     return list(rows.values())
 
 
-def make(place: PagePlace, source: Runs) -> Made:
-    """An artifact's verdicts and files, and the programming error that kept it from being drawn."""
-    which = paper(place.id.partition("/")[0])
-    rows = [None, *(row for row in rows_of(which) if row.id in place.among or not place.among), None]
-    number = next(number for number, row in enumerate(rows) if row and row.id == place.id)
-    before, row, after = rows[number - 1 : number + 2]
-    assert row is not None
-    found = judge_artifacts(which, [row.id], None, source)
-    return found, *files(which, row.id, row.artifact, found, source, {"before": before, "after": after})
-
-
-@contextlib.contextmanager
-def makers(source: Runs, todo: Sequence[PagePlace], reopen: Reopen | None) -> Iterator[Iterator[Made]]:
-    """``make`` of each place in order; in several processes where there are many."""
-    processes = min(len(os.sched_getaffinity(0)), PROCESSES)
-    if reopen is None or processes == 1 or len(todo) <= FEW:
-        yield (make(place, source) for place in todo)
-        return
-    # not forked: a fork would share the offsets of open archives
-    with ProcessPoolExecutor(processes, get_context("spawn"), _begin, (reopen,)) as pool:
-        try:
-            with blocked():  # in the processes for good: a Ctrl-C reaches them too, and this one ends them
-                made = pool.map(_make, stretches(todo))
-            yield chain.from_iterable(made)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for process in active_children():  # nobody waits for the page that it is making
-                process.kill()
-            raise
-
-
-_OPENED: list[Runs] = []  # in a process of ``makers``, its source
-
-
-def _begin(reopen: Reopen) -> None:
-    threading.Thread(target=_end_with, args=(parent_process(),), daemon=True).start()
-    search_rarely()
-    _OPENED.append(read_once(reopen()))
-
-
-def _end_with(parent: BaseProcess | None) -> None:
-    """End this process when its parent is gone, however that ended: otherwise it would wait for orders for ever."""
-    if parent:
-        parent.join()
-        os._exit(1)
-
-
-def stretches(todo: Sequence[PagePlace]) -> list[list[PagePlace]]:
-    """The places of one paper after another, ``STRETCH`` at most together: what pages share is read once."""
-    papers = [list(places) for _, places in groupby(todo, key=lambda place: place.id.partition("/")[0])]
-    return [places[at : at + STRETCH] for places in papers for at in range(0, len(places), STRETCH)]
-
-
-def _make(places: Sequence[PagePlace]) -> list[Made]:
-    return [make(place, _OPENED[0]) for place in places]
-
-
 @dataclass(frozen=True)
 class Site:
     """The files of a site by their paths in it, the index first, and how many artifacts they show.
@@ -174,41 +93,33 @@ class Site:
         return f"{counted(self.artifacts, 'artifact')}, {counted(len(self.files), 'file')}"
 
 
-def make_site(
-    source: Runs,
-    tell: Callable[[str], None] = lambda line: None,
-    reopen: Reopen | None = None,
-    selectors: Sequence[str] = (),
-) -> Site:
+def make_site(source: Runs, tell: Callable[[str], None] = lambda line: None, selectors: Sequence[str] = ()) -> Site:
     """The site of the selected artifacts. The same runs and the same code give the same bytes.
 
-    ``tell`` is told of each paper. With ``reopen``, which opens the same source in another process, many artifacts
-    are made in several.
+    ``tell`` is told of each paper. Raises SelectorError.
     """
-    source = read_once(source)
-    sections, todo = chosen(selectors)
-    files, faults = dict[str, bytes](), list[str]()
-    with makers(source, todo, reopen) as made:
-        for section in sections:
-            for row in section.artifacts:
-                row.verdicts, row.files, fault = next(made)
-                files |= row.files
-                faults += [fault] if fault else []
-            tell(f"{section.paper.name}: {counted(len(section.artifacts), 'artifact')}")
-    return Site(_shared(sections, source) | files, len(todo), tuple(faults))
+    source, sections = read_once(source), chosen(selectors)
+    made, faults = dict[str, bytes](), list[str]()
+    for section in sections:
+        rows = section.artifacts
+        for before, row, after in zip([None, *rows], rows, [*rows[1:], None], strict=False):
+            row.verdicts = judge_artifacts(section.paper, [row.id], None, source)
+            around = {"before": before, "after": after}
+            row.files, fault = files(section.paper, row.id, row.artifact, row.verdicts, source, around)
+            made |= row.files
+            faults += [fault] if fault else []
+        tell(f"{section.paper.name}: {counted(len(rows), 'artifact')}")
+    count = sum(len(section.artifacts) for section in sections)
+    return Site(_shared(sections, source) | made, count, tuple(faults))
 
 
 def write_site(
-    source: Runs,
-    out: Path,
-    tell: Callable[[str], None] = lambda line: None,
-    reopen: Reopen | None = None,
-    selectors: Sequence[str] = (),
+    source: Runs, out: Path, tell: Callable[[str], None] = lambda line: None, selectors: Sequence[str] = ()
 ) -> tuple[Path, Site]:
     """Write ``make_site`` into ``out``; its index and the site. Raises StoreError where it cannot be written."""
     index = Path(out) / INDEX
     check_place(index)
-    site = make_site(source, tell, reopen, selectors)
+    site = make_site(source, tell, selectors)
     for path, data in site.files.items():
         write(Path(out) / path, data)
     return index, site
@@ -222,17 +133,13 @@ def check_place(page: Path) -> None:
         )
 
 
-def chosen(selectors: Sequence[str]) -> tuple[list[Section], list[PagePlace]]:
-    """The selected artifacts by paper, and in the same order where each stands. Raises SelectorError."""
-    sections, places = list[Section](), list[PagePlace]()
+def chosen(selectors: Sequence[str]) -> list[Section]:
+    """The selected artifacts by paper; of whole papers also what nothing measures yet. Raises SelectorError."""
+    sections = list[Section]()
     for which, artifacts in select(selectors):
         wanted = {artifact.id for artifact in artifacts}
-        rows = [row for row in rows_of(which) if row.id in wanted or not selectors]
-        # A page names its neighbours, so that one among few is another than the same among all.
-        among = tuple(row.id for row in rows) if selectors else ()
-        sections.append(Section(which, rows))
-        places += [PagePlace(row.id, among) for row in rows]
-    return sections, places
+        sections.append(Section(which, [row for row in rows_of(which) if row.id in wanted or not selectors]))
+    return sections
 
 
 def _shared(sections: list[Section], source: Runs) -> dict[str, bytes]:

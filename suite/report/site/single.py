@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
 from suite.report.drawing import write
-from suite.report.site.build import INDEX, Reopen, Site, check_place, make_site
+from suite.report.site.build import INDEX, Site, check_place, make_site
 from suite.report.site.render import ASSETS
 from suite.runs.archive import Runs
 
@@ -22,16 +22,12 @@ LEFT_OUT = re.compile(r'<ul class="files">.*?</ul>\n|<a class="picture"[^>]* ari
 
 
 def write_single(
-    source: Runs,
-    out: Path,
-    tell: Callable[[str], None] = lambda line: None,
-    reopen: Reopen | None = None,
-    selectors: Sequence[str] = (),
+    source: Runs, out: Path, tell: Callable[[str], None] = lambda line: None, selectors: Sequence[str] = ()
 ) -> tuple[Path, Site]:
     """Write ``out/report.html``: the pages that ``make_site`` makes of these arguments."""
     page = Path(out) / "report.html"
     check_place(page)
-    site = make_site(source, tell, reopen, selectors)
+    site = make_site(source, tell, selectors)
     return write(page, joined(site.files).encode()), site
 
 
