@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.floors import faster
-from benchmarks.workloads import GROWTH, WORKLOADS
+from benchmarks.workloads import WORKLOADS
 from suite.report.speed import ratio
 from suite.runs import environment
 from suite.speed.baselines import FORMAT, GateError, check, read, write
 
 DIGITS = 5  # significant, of stored seconds: timing is no better
-PLACES = {workload.name: place for place, workload in enumerate((*WORKLOADS, *GROWTH))}
+PLACES = {workload.name: place for place, workload in enumerate(WORKLOADS)}
 
 
 class Book:
@@ -80,7 +80,6 @@ def entry(family: str, sides: Mapping[str, Mapping[str, Any]], **facts: Any) -> 
         "examples": 0,
         "flops": 0.0,
         "bytes": 0.0,
-        "memory_per_replica_bytes": None,
         "telemetry": {},
         **facts,
         "sides": {name: rounded(side) for name, side in sides.items()},

@@ -166,32 +166,26 @@ def kind_of(name: str) -> tuple[str, str]:
 def finished(
     workload: Workload, turns: Alternation, absent: Mapping[str, Any], telemetry: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The workload's entry: samples, what an update costs at least, memory of a replica."""
+    """The workload's entry: samples, what an update costs at least."""
     from benchmarks import ours
     from benchmarks.document import entry
     from benchmarks.floors import product_seconds
 
     sides: dict[str, Any] = {**turns.samples(), **absent}
-    grows = {"axis": list(workload.axis)} if workload.axis else {}
-    memory = None
-    if workload.family in ("training", "averaging"):
-        memory = ours.replica_bytes(workload, turns.sides["ours"].execution)
     device = turns.sides["ours"].execution["device"]
     threads = sorted({side.threads for side in turns.sides.values()})
     products = {str(n) if device == "cpu" else device: product_seconds(workload, device, n) for n in threads}
     return entry(
-        "growth" if workload.axis else workload.family,
+        workload.family,
         sides,
         examples=workload.examples,
         flops=ours.flops(workload),
         bytes=ours.least_bytes(workload),
         products=products,
         calls=ours.calls(workload),
-        memory_per_replica_bytes=memory,
         telemetry=dict(telemetry),
         gradients=workload.gradients,
         updates_per_sample=turns.updates,
-        **grows,
     )
 
 

@@ -307,20 +307,6 @@ def translation(workload: Workload, chosen: Mapping[str, Any]) -> Callable[[int]
     return repeated(update)
 
 
-def replica_bytes(workload: Workload, chosen: Mapping[str, Any]) -> int:
-    """Bytes that one replica keeps between updates and for them: state, buffers, its rows of gradient and network.
-
-    Activations are not among them. A vectorised step holds every replica's gradient and a copy of its point, a
-    looped one shares the network's vectors among all.
-    """
-    made = session(workload, chosen)
-    flat, count = made.made.problem.flat, workload.learners if workload.family == "averaging" else 1
-    kept = sum(t.nbytes for t in made.state if isinstance(t, torch.Tensor)) + made.buffers.nbytes
-    shared = flat.x.nbytes + flat.grad.nbytes + flat.buffers.nbytes
-    rows = flat.x.nbytes * (2 if chosen["path"] != "looped" else 1)
-    return round((kept + shared) / count) + rows
-
-
 def updates_of(workload: Workload, chosen: Mapping[str, Any]) -> Callable[[int], None]:
     """The whole workload in this process, executed so."""
     apply(chosen)

@@ -1,23 +1,20 @@
-"""Updates of every workload: ours beside the plain loop and its compiled form, and how their cost grows.
+"""Updates of every workload: ours beside the plain loop and its compiled form.
 
     nox -s benchmark                                      everything that suits this machine
     nox -s benchmark -- --only 'LeNet.*M=16' --rivals plain    some of it
     nox -s benchmark -- --heavy --out other.json          large networks on a CPU too
-    nox -s benchmark -- --only 'growth.*batch'            LeNet against its batch, which the report draws
 
 The ratios of the document are printed at the end.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from benchmarks.document import Book
 from benchmarks.measuring import Effort, finished
 from benchmarks.sides import prepared
-from benchmarks.workloads import GROWTH, WORKLOADS, Workload
+from benchmarks.workloads import WORKLOADS, Workload
 from suite.runs.telemetry import Watch
 
 pytestmark = pytest.mark.filterwarnings("default")  # compilers warn; a measurement is none the worse for it
@@ -40,12 +37,3 @@ def measure(workload: Workload, book: Book, effort: Effort) -> None:
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.name)
 def test_update(workload: Workload, device: str, book: Book, effort: Effort) -> None:
     measure(workload, book, effort)
-
-
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("workload", GROWTH, ids=lambda w: w.name)
-def test_growth(workload: Workload, device: str, book: Book, effort: Effort) -> None:
-    """Along the batch beside every rival: the figure of milliseconds against M is drawn from it."""
-    assert workload.axis is not None
-    few = replace(effort, rivals=("plain",), seconds=effort.seconds / 5)
-    measure(workload, book, effort if workload.axis[0] == "batch" else few)

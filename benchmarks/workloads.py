@@ -17,7 +17,6 @@ from suite.parameter_server.placement import simulation
 SEEDS = 10  # runs of a sweep
 SPELL = 8  # updates of one of them before the next has its turn, where they are not computed together
 LEARNERS = 30  # of a server
-BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # whose updates are timed with every rival
 TRANSLATION = {"vocabulary": 16_000, "embedding": 512, "hidden": 512}  # inverse_law's paper profile
 WORDS, SENTENCE = 800, 20  # target words of a translation batch, and of each of its sentences
 
@@ -35,7 +34,6 @@ class Workload:
     softsync: int = 0  # n of n-softsync; 0 is hardsync
     heavy: bool = False  # seconds per update on a CPU: there only with --heavy
     compiled: bool = False  # whether its compiled rival takes part without --compile-all
-    axis: tuple[str, float] | None = None  # family "growth" of the document: what grows, and its value here
 
     @property
     def gradients(self) -> int:
@@ -93,30 +91,9 @@ WORKLOADS: tuple[Workload, ...] = (
 )
 
 
-def grown(axis: str, value: float, workload: Workload) -> Workload:
-    return Workload(**{**vars(workload), "name": f"{axis} {value:g}", "axis": (axis, value)})
-
-
-MODELS = {  # parameters
-    "digits_lenet": 8_474,
-    "caffe_cifar_full": 89_578,
-    "caffe_cifar_quick": 145_578,
-    "resnet20": 270_410,
-    "caffe_lenet": 431_080,
-    "lenet_large": 671_802,
-    "crossbow_lenet": 1_111_946,
-}
-
-GROWTH: tuple[Workload, ...] = (
-    *(grown("replicas", k, averaging("LeNet", "caffe_lenet", 16, k)) for k in (1, 2, 4, 8, 16, 32)),
-    *(grown("batch", m, Workload("", "training", "caffe_lenet", m, compiled=True)) for m in BATCHES),
-    *(grown("parameters", d, Workload("", "training", model, 16)) for model, d in MODELS.items()),
-)
-
-
 def named(name: str) -> Workload:
     """The workload of this name. Raises KeyError for another."""
-    return {workload.name: workload for workload in (*WORKLOADS, *GROWTH)}[name]
+    return {workload.name: workload for workload in WORKLOADS}[name]
 
 
 def server_schedule(workload: Workload) -> Iterator[Any]:

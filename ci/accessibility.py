@@ -27,11 +27,11 @@ def browser() -> str | None:
 def pages(site: Path) -> list[str]:
     """The index, what is about the whole, each paper, and of each paper the artifacts at both ends of its list."""
     papers = sorted(path.stem for path in site.glob("*.html") if path.with_suffix("").is_dir())
-    found = [name for name in ("index.html", "about.html", "speed.html") if (site / name).exists()]
+    found = [name for name in ("index.html", "about.html") if (site / name).exists()]
     for paper in papers:
         artifacts = sorted(path.relative_to(site).as_posix() for path in (site / paper).glob("*.html"))
         found += [f"{paper}.html", *dict.fromkeys((*artifacts[:1], *artifacts[-1:]))]
-    return found + [path.relative_to(site).as_posix() for path in sorted((site / "source").glob("*.html"))[:1]]
+    return found
 
 
 def loads(site: Path, chosen: Sequence[str], executable: str) -> Iterator[tuple[str, list[str]]]:

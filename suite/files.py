@@ -44,12 +44,6 @@ def write_whole(path: Path, *parts: bytes) -> None:
         stream.writelines(parts)
 
 
-def staged(folder: Path) -> Iterator[tuple[Path, str]]:
-    """The files that ``write_whole`` has not renamed in a folder, each with the name that it was to have."""
-    for path in folder.glob(f".*-{'[0-9a-f]' * 8}"):
-        yield path, path.name[1:-9]
-
-
 def sweep(paths: Iterable[Path], now: float) -> None:
     """Remove what processes left that died while they wrote; ``now`` is by the file system's clock."""
     for path in paths:

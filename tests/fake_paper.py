@@ -6,7 +6,6 @@ import contextlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import live_register
@@ -180,8 +179,8 @@ def fake_paper() -> Paper:
 
 
 @contextlib.contextmanager
-def registered(home: Path, *without_speed: ModuleType) -> Iterator[Paper]:
-    """The fake paper as the only one registered, its claims published in ``home``; these modules show no speed."""
+def registered(home: Path) -> Iterator[Paper]:
+    """The fake paper as the only one registered, its claims published in ``home``."""
     published = home / "published"
     published.mkdir()
     (published / "fake.toml").write_text(PUBLISHED)
@@ -193,8 +192,6 @@ def registered(home: Path, *without_speed: ModuleType) -> Iterator[Paper]:
         for module in [module for module in sys.modules.values() if getattr(module, "PAPERS", None) is known]:
             patch.setattr(module, "PAPERS", {"fake": catalogue.Registered(lambda: paper, home)})
         patch.setattr(register, "read", live_register.read)
-        for module in without_speed:
-            patch.setattr(module, "measured_speed", list)
         yield paper
     claims_of.cache_clear()
     catalogue.paper.cache_clear()

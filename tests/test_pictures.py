@@ -19,11 +19,11 @@ from matplotlib.figure import Figure
 from suite.claims.judge import PROFILES
 from suite.papers.artifact import Artifact
 from suite.papers.catalogue import PAPERS, entries, paper
-from suite.papers.evidence import committed
+from suite.papers.evidence import ReadOnce, committed
+from suite.papers.measurement import judge_artifacts
 from suite.report import drawing
 from suite.report import illustrations as pictures
-from suite.report.site.build import PagePlace, make
-from suite.report.site.page_cache import ReadOnce
+from suite.report.site import exhibit
 from suite.runs.archive import Layered, Runs
 
 pytestmark = pytest.mark.evidence
@@ -64,7 +64,9 @@ def page(artifact: Artifact, source: Runs, patch: pytest.MonkeyPatch) -> tuple[d
         return stamped(drawn)
 
     patch.setattr(drawing, "stamped", note)
-    _, files, fault = make(PagePlace(artifact.id), source)
+    which = paper(artifact.id.partition("/")[0])
+    found = judge_artifacts(which, [artifact.id], None, source)
+    files, fault = exhibit.files(which, artifact.id, artifact, found, source, {"before": None, "after": None})
     assert not fault
     return files, seen
 
@@ -76,7 +78,7 @@ def test_an_artifact_has_a_page_and_the_figure_that_was_last_accepted(artifact, 
     html = files[f"{name}.html"].decode()
     assert "Not drawn" not in html
     assert "Traceback" not in html
-    assert (f"{name}.panel.svg" in files) == bool(seen["profile"])
+    assert (f"{name}.svg" in files) == bool(seen["profile"])
     assert f"{name}.csv" not in files or len(pd.read_csv(io.BytesIO(files[f"{name}.csv"])))
     if artifact.draw is None:
         return

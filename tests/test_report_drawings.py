@@ -247,8 +247,7 @@ def test_a_programming_error_is_named_and_the_others_are_drawn(paper, tmp_path):
         next(drawn)
     assert lines[0].startswith("fake/fig1: programming error, KeyError: ")
     assert lines[2].startswith(f"fake/fig2: {tmp_path / 'out' / 'fake-fig2.svg'}")
-    site = write_site(store, tmp_path / "site")
+    _, site = write_site(store, tmp_path / "site")
     written = [(tmp_path / f"site/fake/{name}.html").read_text() for name in ("fig1", "fig2")]
     assert ["Not drawn: fake/fig1: programming error" in text for text in written] == [True, False]
-    again = write_site(store, tmp_path / "site")
-    assert list(site.faults) == list(again.faults) == [lines[0]]
+    assert list(site.faults) == [lines[0]]

@@ -1,23 +1,22 @@
-"""The report as a site: a page per artifact, no dead link, nothing fetched, only what changed written again."""
+"""The report as a site: a page per artifact, no dead link, nothing fetched."""
 
 from __future__ import annotations
 
 import re
-import shutil
 from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
 import pytest
-from fake_paper import HOSTILE, environment, fig2_runs, fill, registered, specs
+from fake_paper import HOSTILE, fill, registered, specs
 
 from suite.papers import catalogue
-from suite.report.site import build, exhibit, page_cache
+from suite.report.site import build
 from suite.report.site.build import Row, Section, write_site
 from suite.report.site.single import write_single
 from suite.runs.archive import Layered
-from suite.runs.run import Outcome, StoreError, encode
+from suite.runs.run import StoreError
 from suite.runs.store import Store
 
 VOID = {"meta", "link", "br", "img", "hr", "input"}
@@ -62,7 +61,7 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def paper(tmp_path_factory):
-    with registered(tmp_path_factory.mktemp("home"), build) as paper:
+    with registered(tmp_path_factory.mktemp("home")) as paper:
         yield paper
 
 
@@ -73,13 +72,9 @@ def store(paper, tmp_path_factory) -> Store:
 
 @pytest.fixture(scope="module")
 def made(store, tmp_path_factory) -> Path:
-    """A site of the fake paper; tests that change it work on a copy."""
-    return write_site(store, tmp_path_factory.mktemp("site")).index.parent
-
-
-@pytest.fixture
-def site(made, tmp_path) -> Path:
-    return shutil.copytree(made, tmp_path / "site")
+    """A site of the fake paper."""
+    index, _ = write_site(store, tmp_path_factory.mktemp("site"))
+    return index.parent
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +141,7 @@ def test_hostile_titles_notes_and_versions_are_text(pages, made):
     assert words.count('<script>alert("x")</script>') >= 3  # run notes, versions, a quantity's note
     row = Row("fake/x", HOSTILE, None, [])
     section = Section(catalogue.paper("fake"), [row])
-    page = build._shared([section], {"revision": HOSTILE, "dirty": True}, False, Layered([]))
+    page = build._shared([section], Layered([]))
     assert all(HOSTILE.encode() not in page[name] for name in ("index.html", "fake.html"))
 
 
@@ -161,9 +156,9 @@ def test_a_page_of_somebody_else_is_not_replaced(store, tmp_path, writer, name):
 
 
 def test_all_pages_lie_in_one_file_that_fetches_nothing(store, made, tmp_path):
-    built = write_single(store, tmp_path)
+    written, _ = write_single(store, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
-    text = built.index.read_text(encoding="utf-8")
+    text = written.read_text(encoding="utf-8")
     page = Page(text)
     assert (page.unbalanced, page.open) == ([], [])
     ids = [a["id"] for _, a in page.elements if a.get("id")]
@@ -192,38 +187,6 @@ def test_a_damaged_run_is_named_and_nothing_is_drawn_from_it(paper, tmp_path):
 
 
 def test_the_same_runs_give_the_same_bytes(store, made, tmp_path):
-    again = write_site(store, tmp_path / "again")
-    assert contents(again.index.parent) == contents(made)
-    assert (again.artifacts, again.made) == (4, 4)
-
-
-def test_when_nothing_changed_nothing_is_judged_drawn_or_written(store, site, monkeypatch):
-    before = {path: path.stat().st_mtime_ns for path in site.rglob("*")}
-    for module, name in ((build, "makers"), (build, "judge_artifacts"), (build, "_shared"), (build, "_speed")):
-        monkeypatch.setattr(module, name, None)
-    built = write_site(store, site)
-    assert (built.made, built.written) == (0, 0)
-    assert str(built) == "nothing has changed: the pages of 4 artifacts stay as they are"
-    assert {path: path.stat().st_mtime_ns for path in site.rglob("*")} == before
-
-
-def test_only_the_artifact_whose_runs_changed_is_made_anew(paper, site, tmp_path, monkeypatch):
-    other = fill(tmp_path / "other")
-    (cluster,) = fig2_runs("smoke")["cluster"]
-    shutil.rmtree(other.root / "runs" / cluster.id)
-    outcome = Outcome("finished", {"speedup": [1.0, 1.5, 2.0, 2.5]})
-    other.commit(cluster.id, encode(cluster, environment(), outcome))
-    drawn, draw = [], exhibit.drawing
-    monkeypatch.setattr(
-        exhibit, "drawing", lambda artifact, *rest: drawn.append(artifact.id) or draw(artifact, *rest)
-    )
-    before, told = contents(site), []
-    built = write_site(other, site, told.append)
-    after = contents(site)
-    assert drawn == ["fake/fig2"]
-    assert told == ["1 of 4 artifacts are to be made", "fake: 4 artifacts, 1 made anew"]
-    changed_files = {name for name in after if after[name] != before.get(name)}
-    assert "fake/fig2.panel.svg" in changed_files
-    assert not {name for name in changed_files if name.startswith(("fake/fig1", "fake/table1"))}
-    assert built.made == 1
-    assert len(changed_files - {page_cache.NAME}) == built.written
+    index, site = write_site(store, tmp_path / "again")
+    assert contents(index.parent) == contents(made)
+    assert site.artifacts == 4

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -117,24 +116,23 @@ def report(
     out: Annotated[Path, place("folder for the report")] = Path("report"),
     single: Annotated[bool, typer.Option("--single", help="one self-contained file, D/report.html")] = False,
 ) -> None:
-    """Write a site of static pages with artifacts, numbers and verdicts; only what changed is written again.
+    """Write a site of static pages with artifacts, numbers and verdicts.
 
     Exit 1 when the code that draws an artifact fails.
     """
     from suite.files import check_writable
-    from suite.papers.evidence import with_committed
     from suite.report.site.build import write_site
     from suite.report.site.single import write_single
 
     check_writable(out)
     with watched():
         make = write_single if single else write_site
-        built = make(source(store), out, say, partial(with_committed, store), selector or [])
-    say(str(built))
-    print(built.index)
-    for fault in built.faults:
+        page, site = make(source(store), out, say, selector or [])
+    say(str(site))
+    print(page)
+    for fault in site.faults:
         say(fault)
-    raise typer.Exit(1 if built.faults else 0)
+    raise typer.Exit(1 if site.faults else 0)
 
 
 def refresh_(

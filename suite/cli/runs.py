@@ -206,14 +206,13 @@ def compare(
     base: Annotated[Path, typer.Argument(help="store or exported file")],
     new: Annotated[Path, typer.Argument(help="store or exported file")],
     *,
-    either_way: Annotated[bool, typer.Option("--either-way", help="a fall is as red as a rise")] = False,
     as_json: options.Json = False,
 ) -> None:
     """Regressions between two stores of the same runs. Exit 1 when there is one."""
     from suite.runs.archive import open_runs
     from suite.runs.comparison import compare_runs, lines
 
-    found = compare_runs(open_runs(base), open_runs(new), either_way=either_way)
+    found = compare_runs(open_runs(base), open_runs(new))
     if as_json:
         emit(found)
     else:

@@ -174,25 +174,17 @@ def unexplained(home: Path, before: list[data.Row], now: list[data.Row]) -> dict
 
 
 def pictures(root: Path, *, check: bool) -> tuple[int, list[str]]:
-    """Draw the pictures of the documentation that are out of date, or only name them; how many, and what to say.
-
-    A screenshot stays as it is where there is no browser.
-    """
-    from suite.report.illustrations import NoBrowser, illustrations, unmentioned
+    """Draw the pictures of the documentation that are out of date, or only name them; how many, and what to say."""
+    from suite.report.illustrations import illustrations, unmentioned
 
     said, stale = [], 0
     for picture in illustrations(root, Layered(committed())):
         if not (why := picture.stale):
             continue
         stale += 1
-        if check:
-            said.append(f"{picture.path}: out of date ({why})")
-            continue
-        try:
+        said.append(f"{picture.path}: {'out of date' if check else 'drawn'} ({why})")
+        if not check:
             picture.write()
-            said.append(f"{picture.path}: drawn ({why})")
-        except NoBrowser as error:
-            said.append(f"{picture.path}: out of date and left as it is: {error}")
     for path in unmentioned(root):
         stale += 1
         said.append(f"{path}: {'no page shows it' if check else 'deleted, no page shows it'}")

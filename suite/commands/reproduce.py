@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 from suite.claims.board import board, lines
@@ -14,7 +13,7 @@ from suite.commands.check import judge_selection
 from suite.commands.run import RunOptions, run_artifacts
 from suite.papers.catalogue import PAPERS, homes, published, select
 from suite.papers.evidence import folders, with_committed
-from suite.report.site.build import check_place, write_site
+from suite.report.site.build import INDEX, check_place, write_site
 from suite.runs.archive import open_runs
 
 UNMEASURED = ("not run", "bound to the paper's machine")
@@ -65,15 +64,15 @@ def reproduce_selection(selectors: Sequence[str], options: RunOptions, out: Path
     A programming error in what draws an artifact counts as failed. Raises StoreError before anything runs where a
     page of somebody else stands at ``out``.
     """
-    check_place(out)
+    check_place(out / INDEX)
     profile, store = options.profile, options.store
     failed = run_artifacts(select(selectors), selectors, options)
     found = judge_selection(selectors, profile, open_runs(store))
     print("\n".join(lines(board(found))))
     source = with_committed(store)
     tell = lambda line: print(line, file=sys.stderr, flush=True)
-    site = write_site(source, out, tell, partial(with_committed, store))
-    print(site.index)
+    page, site = write_site(source, out, tell)
+    print(page)
     for fault in site.faults:
         tell(fault)
     failed = int(failed or bool(site.faults))

@@ -11,9 +11,9 @@ from pathlib import Path
 from suite.clock import counted
 from suite.files import write_whole
 from suite.papers.catalogue import homes, select
-from suite.runs.archive import Archive, Layered, Runs, export, open_runs
+from suite.runs.archive import Archive, Layered, Runs, export, open_runs, versions
 from suite.runs.long_table import tidy
-from suite.runs.run import StoreError
+from suite.runs.run import Run, StoreError, UnusableRun
 from suite.runs.store import Store
 
 UNNAMED = Path("runs.store")  # where runs go, in the working folder, unless a store is named
@@ -55,11 +55,6 @@ def with_committed(store: Path | None) -> Runs:
     return Layered([open_runs(store), *committed()])
 
 
-def exported_files() -> set[Path]:
-    """The exported files that the papers come with."""
-    return {path.resolve() for folder in folders() for path in folder.glob("*.zip")}
-
-
 def committed_ids() -> set[str]:
     """Ids of the runs that the papers come with, unverified."""
     return set().union(*(runs.ids() for runs in committed()))
@@ -82,6 +77,41 @@ def ids_of_user(store: Path | None, *, new: bool = False) -> set[str]:
     if place.resolve() in [folder.resolve() for folder in folders()]:
         return set()
     return open_runs(place).ids()
+
+
+class ReadOnce:
+    """A source that reads each run once: verdicts, drawings and the list of runs share what was verified."""
+
+    def __init__(self, source: Runs):
+        self._source = source
+        self._read: dict[str, list[Run] | UnusableRun] = {}
+        self._ids = source.ids()
+
+    def ids(self) -> set[str]:
+        return self._ids
+
+    def read(self, run_id: str) -> Run:
+        return self.versions(run_id)[0]
+
+    def versions(self, run_id: str) -> list[Run]:
+        if run_id not in self._ids:
+            raise KeyError(run_id)
+        if run_id not in self._read:
+            try:
+                self._read[run_id] = versions(self._source, run_id)
+            except UnusableRun as error:
+                self._read[run_id] = error
+        found = self._read[run_id]
+        if isinstance(found, UnusableRun):
+            raise found
+        return found
+
+
+def read_once(source: Runs) -> Runs:
+    """The same source, which verifies each of the user's runs once; committed evidence remembers by itself."""
+    if isinstance(source, Layered):
+        return Layered(layer if isinstance(layer, Archive) else ReadOnce(layer) for layer in source.sources)
+    return source if isinstance(source, Archive) else ReadOnce(source)
 
 
 def export_selection(

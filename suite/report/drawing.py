@@ -31,8 +31,6 @@ from suite.runs.run import StoreError, UnusableRun
 
 SVG = "http://www.w3.org/2000/svg"
 XLINK = "http://www.w3.org/1999/xlink"
-MARGIN = 4  # points around a panel
-Box = tuple[int, int, int, int]
 STAMP_INCHES = 0.17  # height kept free at the foot of a figure for the line that says what it shows
 
 
@@ -160,7 +158,7 @@ def image(drawn: Drawing, form: str) -> bytes:
     Raises DrawingError.
     """
     if form == "svg":
-        return _written(_tree(drawn)[0])
+        return _written(_tree(drawn))
     buffer = io.BytesIO()
     dates = {"CreationDate": None} if form == "pdf" else {}
     with naming(drawn.artifact.id), style.applied(drawn.artifact.id):
@@ -168,20 +166,8 @@ def image(drawn: Drawing, form: str) -> bytes:
     return buffer.getvalue()
 
 
-def whole_and_panel(drawn: Drawing) -> tuple[bytes, bytes]:
-    """The figure as SVG, and the same showing its first panel alone. Raises DrawingError."""
-    root, box = _tree(drawn)
-    whole = _written(root)
-    left, top, width, height = box
-    root.attrib |= {"viewBox": f"{left} {top} {width} {height}", "width": f"{width}pt", "height": f"{height}pt"}
-    return whole, _written(root)
-
-
-def _tree(drawn: Drawing) -> tuple[ElementTree.Element, Box]:
-    """The figure as SVG with its title and description for readers who cannot see it, in the viewer's ink.
-
-    With it comes the place of its first panel.
-    """
+def _tree(drawn: Drawing) -> ElementTree.Element:
+    """The figure as SVG with its title and description for readers who cannot see it, in the viewer's ink."""
     from matplotlib.backends.backend_mixed import MixedModeRenderer
     from matplotlib.backends.backend_svg import FigureCanvasSVG, RendererSVG
     from matplotlib.textpath import text_to_path
@@ -197,7 +183,6 @@ def _tree(drawn: Drawing) -> tuple[ElementTree.Element, Box]:
         canvas.get_renderer, svg._text2path = lambda: renderer, text_to_path
         figure.draw(renderer)
         renderer.finalize()
-        panel = _first_panel(figure, renderer)
     figure.dpi = dots
     root = ElementTree.fromstring(numbered(buffer.getvalue(), drawn.artifact.id))
     for metadata in root.findall(f"{{{SVG}}}metadata"):
@@ -212,18 +197,7 @@ def _tree(drawn: Drawing) -> tuple[ElementTree.Element, Box]:
         told = ElementTree.Element(f"{{{SVG}}}{name}", {} if name == "style" else {"id": name})
         told.text = text
         root.insert(0, told)
-    return root, panel
-
-
-def _first_panel(figure: Figure, renderer: Any) -> Box:
-    """Left, top, width and height, in points, of the first panel with its labels; of all where there is none."""
-    width, height = (72 * inches for inches in figure.get_size_inches())
-    box = figure.axes[0].get_tightbbox(renderer) if figure.axes else None
-    if box is None:  # no panel, or one that is not shown
-        return 0, 0, round(width), round(height)
-    left, right = max(int(box.x0) - MARGIN, 0), min(int(box.x1) + MARGIN, round(width))
-    bottom, top = max(int(box.y0) - MARGIN, 0), min(int(box.y1) + MARGIN, round(height))
-    return left, round(height) - top, right - left, top - bottom
+    return root
 
 
 def _written(root: ElementTree.Element) -> bytes:

@@ -1,9 +1,8 @@
-"""The pictures of the documentation: figures and screenshots of the report, each with a note of what it shows.
+"""The pictures of the documentation: figures, each with a note of what it shows.
 
-Every ``images/NAME.png`` that README or a page of ``docs`` mentions is one: an artifact's figure, such as
-``isgd-zeta.png``, or one of ``SCREENSHOTS``. The note stands in the PNG file itself (a text chunk): of a figure the
-structure that is drawn, of a screenshot the digest of its page. So a picture can be compared with what would be
-drawn today without drawing a pixel.
+Every ``images/NAME.png`` that README or a page of ``docs`` mentions is an artifact's figure, such as
+``isgd-zeta.png``. The note stands in the PNG file itself (a text chunk) and holds the structure that is drawn. So a
+picture can be compared with what would be drawn today without drawing a pixel.
 
 The structure of a figure has plain values: panels, labels, scales, series and extents, how many printed values are
 drawn and between what the values of each series lie; not pixels, which fonts and versions of matplotlib change.
@@ -11,14 +10,10 @@ drawn and between what the values of each series lie; not pixels, which fonts an
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import math
 import re
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,8 +33,6 @@ from matplotlib.ticker import FixedLocator
 
 from suite.papers.catalogue import PAPERS, paper
 from suite.report.drawing import drawing, image
-from suite.report.site.build import PagePlace, make
-from suite.report.site.render import ASSETS, HERE
 from suite.runs.archive import Runs
 
 OF_LIMITS, OF_VALUES = 2, 3  # digits kept of where a panel ends, and of where its values lie
@@ -202,16 +195,6 @@ FOLDER = "docs/images"
 NOTE = "Shows"  # keyword of the text chunk
 MENTIONED = re.compile(r"images/([\w-]+)\.png")
 COLOURS = 128  # of a picture
-BROWSER = "chromium"
-# File -> artifact whose page is shown, and the window in pixels: pages that rest on no training, so that they stay.
-SCREENSHOTS = {
-    "report-artifact": ("isgd/fig3", (1200, 1100)),
-    "report-artifact-narrow": ("rudra/fig4a", (420, 900)),
-}
-
-
-class NoBrowser(Exception):
-    """A screenshot cannot be made here."""
 
 
 @dataclass(frozen=True)
@@ -233,11 +216,10 @@ class Illustration:
         try:
             before, now = json.loads(held), json.loads(self.note)
         except ValueError:
-            return "of another page" if held else "without a note of what it shows"
+            return "without a note of what it shows"
         return next(differences(before, now), "")
 
     def write(self) -> None:
-        """Draw it. Raises NoBrowser for a screenshot that cannot be made here."""
         self.path.write_bytes(with_note(self.draw(), self.note))
 
 
@@ -246,12 +228,9 @@ def illustrations(root: Path, source: Runs) -> Iterator[Illustration]:
     by_file = {artifact.id.replace("/", "-"): artifact.id for name in PAPERS for artifact in paper(name).artifacts}
     for name in sorted(mentioned(root)):
         path = root / FOLDER / f"{name}.png"
-        if name in SCREENSHOTS:
-            yield _screenshot(path, *SCREENSHOTS[name], source)
-        elif name in by_file:
-            yield _figure(path, by_file[name], source)
-        else:
-            raise LookupError(f"{path}: no artifact and no screenshot is called so; mention another picture")
+        if name not in by_file:
+            raise LookupError(f"{path}: no artifact is called so; mention another picture")
+        yield _figure(path, by_file[name], source)
 
 
 def mentioned(root: Path) -> set[str]:
@@ -294,32 +273,3 @@ def _figure(path: Path, artifact_id: str, source: Runs) -> Illustration:
         raise LookupError(f"{path}: {artifact_id} has no drawing; mention another picture")
     shown = structure(drawn.figure) | {"marks": marks(drawn.figure)}
     return Illustration(path, json.dumps(shown, sort_keys=True), lambda: image(drawn, "png"))
-
-
-def _screenshot(path: Path, artifact_id: str, window: tuple[int, int], source: Runs) -> Illustration:
-    _, files, _ = make(PagePlace(artifact_id), source)
-    files |= {asset: (HERE / asset).read_bytes() for asset in ASSETS}
-    page = f"{artifact_id}.html"
-    # A picture shows no pointer, and another processor rounds the places of curves otherwise.
-    shown = re.sub(rb' data-curves="[^"]*"', b"", files[page]) + files["site.css"]
-    digest = hashlib.sha256(shown).hexdigest()
-    return Illustration(path, f"page {digest}", lambda: photographed(files, page, window))
-
-
-def photographed(files: dict[str, bytes], page: str, window: tuple[int, int]) -> bytes:
-    """A page of a site as the browser shows it. Raises NoBrowser where there is none, or it fails."""
-    browser = shutil.which(BROWSER)
-    if browser is None:
-        raise NoBrowser(f"{BROWSER} is not installed (apt-get install {BROWSER})")
-    with tempfile.TemporaryDirectory() as folder:
-        for name, data in files.items():
-            (Path(folder) / name).parent.mkdir(parents=True, exist_ok=True)
-            (Path(folder) / name).write_bytes(data)
-        shot = Path(folder) / "shot.png"
-        command = [browser, "--headless", "--no-sandbox", "--hide-scrollbars", "--disable-gpu"]
-        command += [f"--user-data-dir={folder}/own", f"--window-size={window[0]},{window[1]}"]
-        command += [f"--screenshot={shot}", (Path(folder) / page).as_uri()]
-        subprocess.run(command, capture_output=True, timeout=120)
-        if not shot.exists():
-            raise NoBrowser(f"{BROWSER} made no picture of {page}")
-        return shot.read_bytes()

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from suite.report.numerals import markdown
 from suite.runs.environment import ROOT
@@ -95,12 +94,9 @@ def absent(workload: Mapping[str, Any], known: Sequence[str]) -> str:
     return "; ".join(told)
 
 
-@dataclass(frozen=True)
-class Attained:
+class Attained(NamedTuple):
     """How one side's median update stands to what the device can do."""
 
-    flops_per_second: float
-    intensity: float  # FLOP per byte, both counted
     limit_seconds: float
     share: float  # limit over median: 1 is the limit itself
     bound: str  # what takes longest at least: "products", "copies" or "calls"
@@ -132,8 +128,7 @@ def attained(workload: Mapping[str, Any], side: str, floors: Mapping[str, Any]) 
         calls = workload.get("calls", 0) * floor.get("call_seconds", 0.0)
         least["calls"] = calls / execution.get("processes", 1)
     bound = max(least, key=least.__getitem__)
-    intensity = workload["flops"] / workload["bytes"]
-    return Attained(workload["flops"] / median, intensity, least[bound], least[bound] / median, bound)
+    return Attained(least[bound], least[bound] / median, bound)
 
 
 COLUMNS = (
@@ -164,9 +159,9 @@ def title(document: Mapping[str, Any]) -> str:
 
 
 def tabled(document: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any], dict[str, Any]]]:
-    """Name, entry and ratio of the workloads with ours and another; growth has figures of its own."""
+    """Name, entry and ratio of the workloads with ours and another."""
     workloads = document["workloads"].items()
-    return [(name, w, main) for name, w in workloads if w["family"] != "growth" and (main := ratio(w))]
+    return [(name, workload, main) for name, workload in workloads if (main := ratio(workload))]
 
 
 def rows(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
@@ -219,19 +214,3 @@ def learners_gain(document: Mapping[str, Any]) -> str:
             gains = (f"{speed / alone:.2f} times with {k}" for k, speed in by_k.items())
             parts.append(f"{network}: {', '.join(gains)}")
     return f"Examples per second of ours over those with one learner: {'; '.join(parts)}." if parts else ""
-
-
-def grown(document: Mapping[str, Any], axis: str) -> list[tuple[float, Mapping[str, Any]]]:
-    """The workloads of family ``growth`` along an axis (replicas, batch or parameters), by its value."""
-    found = [
-        (float(w["axis"][1]), w)
-        for w in document["workloads"].values()
-        if w["family"] == "growth" and w["axis"][0] == axis
-    ]
-    return sorted(found, key=lambda pair: pair[0])
-
-
-def per_gradient(workload: Mapping[str, Any], side: str) -> list[float] | None:
-    """Quartiles of the seconds of one gradient and its share of the update."""
-    seconds = workload["sides"].get(side, {}).get("seconds")
-    return [value / workload["gradients"] for value in quartiles(seconds)] if seconds else None

@@ -24,7 +24,6 @@ FORMAT = 1
 OURS, RIVALS = "ours", ("plain", "plain, 1 thread")
 CLOCKS = {"wall": "seconds", "processor": "processor"}  # by the name in a baseline: the key of a side's samples
 LARGEST = 1e9  # seconds, or log ratios: more is no measurement
-NOT_GUARDED = ("growth",)  # families that are timed too shortly to be guarded
 
 Sessions = list[list[float]]  # log ratios: one list per session, one value per round
 
@@ -125,8 +124,6 @@ def baseline(documents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     rows: dict[str, dict[str, Sessions]] = {}
     for document in documents:
         for name, workload in document["workloads"].items():
-            if workload.get("family") in NOT_GUARDED:
-                continue
             if "sessions" in document:
                 found = workload
             else:

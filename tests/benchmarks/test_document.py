@@ -43,11 +43,10 @@ def test_the_best_rival_is_the_one_compared_and_rounds_are_paired(workload):
 def test_the_table_holds_what_the_samples_say(book, workload):
     book.add_floor("1", FLOOR)
     book.add("LeNet", workload)
-    book.add("replicas 4", {**workload, "family": "growth", "axis": ["replicas", 4]})
     lines = table(book.document).splitlines()
     row = "| LeNet | 0.50 x | 0.50 to 0.50 | compiled, 1 thread | plain foreach, 1 thread [1] | 100% | copies |"
     assert lines[4] == row
-    assert lines[5:] == ["", "Not timed: [1] 9.0 times as long as the fastest."]  # growth has its own figure
+    assert lines[5:] == ["", "Not timed: [1] 9.0 times as long as the fastest."]
 
 
 def test_a_document_grows_and_is_whole_at_any_time(book, workload):

@@ -276,7 +276,7 @@ def pages(root: Path) -> dict[str, bytes]:
     A power cut may leave a hidden file that was to be renamed, which nobody reads.
     """
     files = [path for path in (root / "report").rglob("*") if path.is_file() and not path.name.startswith(".")]
-    return {path.name: path.read_bytes() for path in files if path.name != "site.json"}
+    return {path.name: path.read_bytes() for path in files}
 
 
 def digest(data: bytes) -> str:

@@ -89,7 +89,7 @@ def test_the_package_runs_is_measured_drawn_and_read(package, capsys: pytest.Cap
     )
     assert set(found["algorithm.alpha"].dropna()) == {0.05, 0.1, 0.25}
 
-    built = write_site(mine, tmp_path / "report", selectors=[NAME])
+    _, built = write_site(mine, tmp_path / "report", selectors=[NAME])
     assert built.artifacts == 1
     assert (tmp_path / "report" / NAME / "curves.html").exists()
 

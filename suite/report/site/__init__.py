@@ -1,5 +1,4 @@
 """The report as a site of static pages: an index, a page for each paper, a page for each artifact.
 
-Offline and from ``file://``: every page stands without a request and without its script. A page is written again only
-when what it shows has changed.
+Offline and from ``file://``: every page stands without a request and without its script.
 """

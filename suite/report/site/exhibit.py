@@ -1,10 +1,8 @@
-"""One artifact's files: its page, its figure and the first panel of it as SVG, its numbers as CSV."""
+"""One artifact's files: its page, its figure as SVG, its numbers as CSV."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from suite.claims.judge import PROFILES, Verdict
@@ -12,7 +10,7 @@ from suite.papers.artifact import Artifact, Missing, Paper
 from suite.papers.measurement import besides, measurements
 from suite.report.curves import curves
 from suite.report.data import encoded, values
-from suite.report.drawing import DrawingError, drawing, naming, table_of, whole_and_panel
+from suite.report.drawing import DrawingError, drawing, image, naming, table_of
 from suite.report.site.render import render
 from suite.report.verdict_details import function_of, reasons, runs_and_environments, runs_behind
 from suite.runs.archive import Runs
@@ -36,7 +34,7 @@ def files(
     try:
         drawn = drawing(artifact, source) if artifact else None
         if drawn:
-            made[f"{name}.svg"], made[f"{name}.panel.svg"] = whole_and_panel(drawn)
+            made[f"{name}.svg"] = image(drawn, "svg")
         with naming(name):
             table = table_of(artifact, source, drawn, lambda: found)
     except (Missing, UnusableRun, DrawingError) as error:
@@ -99,9 +97,3 @@ def module_of(artifact: Artifact | None) -> str:
         return ""
     measured = [each.value for each in artifact.quantities.values()]
     return next((function_of(each).__module__ for each in (artifact.draw, *measured) if each), "")
-
-
-def text_of(module: str) -> str:
-    """The text of an imported module."""
-    file = getattr(sys.modules.get(module), "__file__", None)
-    return Path(file).read_text(encoding="utf-8") if file else ""

@@ -6,19 +6,15 @@ import base64
 import hashlib
 import mimetypes
 import re
-import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
 from suite.report.drawing import write
-from suite.report.site.build import Built, Reopen, foreign, write_site
-from suite.report.site.page_cache import Folder
+from suite.report.site.build import INDEX, Site, check_place, make_site
 from suite.report.site.render import ASSETS
 from suite.runs.archive import Runs
 
-INDEX = "index.html"
 APART = "article{margin-top:6rem}"  # between two pages
 ADDRESSES = re.compile(r'(?<=\s)(id|aria-labelledby|href|src)="([^"]*)"')
 # Links to files that are not inside, and small copies of pictures that are.
@@ -26,27 +22,20 @@ LEFT_OUT = re.compile(r'<ul class="files">.*?</ul>\n|<a class="picture"[^>]* ari
 
 
 def write_single(
-    source: Runs,
-    out: Path,
-    tell: Callable[[str], None] = lambda line: None,
-    reopen: Reopen | None = None,
-    selectors: Sequence[str] = (),
-) -> Built:
-    """Write ``out/report.html``: the pages that ``write_site`` makes of these arguments, without source code."""
+    source: Runs, out: Path, tell: Callable[[str], None] = lambda line: None, selectors: Sequence[str] = ()
+) -> tuple[Path, Site]:
+    """Write ``out/report.html``: the pages that ``make_site`` makes of these arguments."""
     page = Path(out) / "report.html"
-    if page.exists() and b"sgd-suite" not in page.read_bytes():
-        raise foreign(page)
-    with tempfile.TemporaryDirectory() as folder:
-        built = write_site(source, Path(folder), tell, reopen, selectors)
-        return replace(built, index=write(page, joined(Path(folder)).encode()))
+    check_place(page)
+    site = make_site(source, tell, selectors)
+    return write(page, joined(site.files).encode()), site
 
 
-def joined(site: Path) -> str:
-    """The pages of a site as one page, in the order of its stamp."""
-    files = [name for group in Folder(site).groups.values() for name in group.files]
-    pages = [name for name in files if name.endswith(".html") and not name.startswith("source/") and name != INDEX]
+def joined(site: Mapping[str, bytes]) -> str:
+    """The pages of a site as one page, in their order."""
+    pages = [name for name in site if name.endswith(".html") and name != INDEX]
     first, articles = _inside(site, INDEX), [_article(name, _inside(site, name)) for name in pages]
-    style, script = ((site / name).read_text(encoding="utf-8") for name in ASSETS)
+    style, script = (site[name].decode() for name in ASSETS)
     seal = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = f"default-src 'none'; script-src 'sha256-{seal}'; style-src 'unsafe-inline'; img-src data:"
     # The script stands at the end: it reads the page, and an inline script cannot wait by itself.
@@ -63,7 +52,7 @@ def joined(site: Path) -> str:
     return first
 
 
-def _inside(site: Path, page: str) -> str:
+def _inside(site: Mapping[str, bytes], page: str) -> str:
     """A page's text whose ids begin with its name, whose links lead to pages in the same file, with its pictures."""
 
     def address(found: re.Match[str]) -> str:
@@ -74,12 +63,12 @@ def _inside(site: Path, page: str) -> str:
             return found[0]
         target = urlsplit(urljoin(page, value))
         if name == "src":
-            picture = site / unquote(target.path)
-            kind, data = mimetypes.guess_type(picture.name)[0], base64.b64encode(picture.read_bytes()).decode()
+            picture = unquote(target.path)
+            kind, data = mimetypes.guess_type(picture)[0], base64.b64encode(site[picture]).decode()
             return f'src="data:{kind};base64,{data}"'
         return f'href="#{_anchor(unquote(target.path), target.fragment or "main")}"'
 
-    return ADDRESSES.sub(address, LEFT_OUT.sub("", (site / page).read_text(encoding="utf-8")))
+    return ADDRESSES.sub(address, LEFT_OUT.sub("", site[page].decode()))
 
 
 def _anchor(page: str, name: str) -> str:
