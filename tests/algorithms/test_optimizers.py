@@ -161,6 +161,7 @@ def test_values_on_the_edge_are_taken():
     ("rule", "change"),
     [
         (CaffeSGD, {"momentum": 1.0}),
+        (CaffeSGD, {"momentum": 9.0}),
         (CaffeSGD, {"momentum": -0.1}),
         (TorchSGD, {"decay": -1}),
         (Adam, {"beta1": 1}),
