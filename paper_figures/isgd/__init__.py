@@ -1,4 +1,5 @@
-"""ISGD: Wang, Yang, Min and Chakradhar, "Accelerating Deep Neural Network Training with Inconsistent SGD", 2016.
+"""ISGD: Wang, Yang, Min and Chakradhar, "Accelerating Deep Neural Network Training with Inconsistent Stochastic
+Gradient Descent", 2016.
 
 One module per figure, Algorithms 1 and 2 in ``algorithms``, Eqs. 15, 19 and 21 in ``equations``; ``zeta`` is a figure
 of our own. Runs are specified in ``settings`` and computed in ``experiments``. Pairs of runs are read in ``pairs``.

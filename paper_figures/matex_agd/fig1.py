@@ -25,7 +25,7 @@ from suite.papers.catalogue import printed_value
 NAMES = {exchanges.ALEXNET: "AlexNet", exchanges.GOOGLENET: "GoogLeNet"}
 TRAINED = ("serial", "agd1", "agd2", "agd3")
 WHOLE = {  # data of whole trainings, their checkpoints, and the accuracy that counts as converged, by profile
-    "paper": ("ImageNet", 45, 0.53),  # "about 54%", less a point
+    "paper": ("ImageNet", 45, 0.53),  # the printed "≈ 54%", less a point
     "reduced": ("mnist", 5, 0.97),
 }
 
