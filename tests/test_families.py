@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from suite.claims.board import at_level, corrected_verdicts, p_value, widened
-from suite.claims.estimate import Estimate
+from suite.claims.estimate import Estimate, over_seeds
+from suite.claims.intervals import Interval
 from suite.claims.judge import Claim, Verdict, judge
 from suite.papers.catalogue import paper
 from suite.papers.evidence import committed
@@ -20,7 +21,7 @@ SINCE = "2026-11-26"
 def verdict(name: str, low: float, runs: str, began: str = "2026-11-27", word: str = "") -> Verdict:
     """A lead of 1 over ten seeds, whose interval ends at ``low``."""
     claim = Claim(f"toy/fig1/{name}", "a is below b", "1", "order", "smoke", "gpu", "so", order=("a", "b"))
-    measured = Estimate((1.0,), (low,), (2 - low,), 10, tuple(runs))
+    measured = Estimate((1.0,), (low,), (2 - low,), 10, tuple(runs), freedom=9)
     word = word or ("reproduced" if low > 0 else "inconclusive")
     return Verdict(claim, word, "", measured, "smoke", rests_on="whole", runs=tuple(runs), began=began)
 
@@ -29,18 +30,19 @@ def words(found: list[Verdict]) -> list[tuple[str, str]]:
     return [(v.verdict, v.exploratory.verdict if v.exploratory else "") for v in corrected_verdicts(found, SINCE)]
 
 
-def test_the_p_value_is_that_of_student_s_t():
+@pytest.mark.parametrize("freedom", [6, 0])
+def test_an_interval_is_corrected_by_the_distribution_that_made_it(freedom: int):
+    """A spread that other runs lend has their degrees of freedom, however few runs stand behind the value."""
     from scipy import stats
 
-    half = 0.96
-    standard_error = half / stats.t.ppf(0.975, 9)
-    assert p_value(verdict("a", 1 - half, "ab")) == pytest.approx(2 * stats.t.sf(1 / standard_error, 9), rel=1e-6)
-    assert widened(verdict("a", 0.5, "ab").measured, 0.01).low[0] == pytest.approx(
-        1 - 0.5 * stats.t.ppf(0.995, 9) / stats.t.ppf(0.975, 9)
-    )
+    law = stats.t(freedom) if freedom else stats.norm()
+    measured = over_seeds(Interval(1.0, 1 - 0.96, 1 + 0.96, 1, freedom), "ab")
+    found = replace(verdict("a", 0.04, "ab"), measured=measured)
+    assert p_value(found) == pytest.approx(2 * law.sf(law.ppf(0.975) / 0.96), rel=1e-6)
+    assert widened(measured, 0.01).low[0] == pytest.approx(1 - 0.96 * law.ppf(0.995) / law.ppf(0.975))
 
 
-SEVERAL = Estimate((1.0, 2.0, 3.0), (0.9, 1.7, 3.0), (1.1, 2.4, 3.0), 5)  # the last has no error
+SEVERAL = Estimate((1.0, 2.0, 3.0), (0.9, 1.7, 3.0), (1.1, 2.4, 3.0), 5, freedom=4)  # the last has no error
 
 
 @pytest.mark.parametrize(
@@ -86,7 +88,7 @@ def test_a_difference_within_the_margin_is_none_that_can_be_seen():
     lead = replace(
         lead,
         claim=replace(lead.claim, order=("b", "a"), margin=5.0),
-        measured=Estimate((-1.0,), (-1.95,), (-0.05,), 10),
+        measured=Estimate((-1.0,), (-1.95,), (-0.05,), 10, freedom=9),
     )
     assert words([lead, verdict("b", -1.0, "ab")])[0] == ("no visible difference", "")
 

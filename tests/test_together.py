@@ -65,8 +65,8 @@ def test_a_crossing_lies_between_two_evaluations():
 
 
 def test_a_trial_that_reached_the_target_comes_before_one_of_lower_error():
-    reached, late, lower = {"gradients": 90.0, "error": 0.02}, {"gradients": math.inf, "error": 0.03}, None
-    lower = {"gradients": math.inf, "error": 0.01}
+    ends = (90, 0.02), (math.inf, 0.03), (math.inf, 0.01)
+    reached, late, lower = ({"gradients": at, "error": error} for at, error in ends)
     assert sorted([late, lower, reached], key=rank) == [reached, lower, late]
 
 
@@ -172,11 +172,6 @@ def test_a_table_wider_than_the_terminal_goes_on_below(tmp_path: Path):
         assert all(re.search(r"SMA\^? +4\b", block) and re.search(r"SMA\^? +16\b", block) for block in blocks)
         assert words(rows(table, 200)) <= words(text)
         assert (len(blocks) == 1) == (most >= len(max(rows(table, 200), key=len)))
-
-
-def test_without_sgd_there_is_nothing_to_compare_with(tmp_path: Path):
-    with pytest.raises(Missing):
-        board.board(ARTIFACT, fabricated(tmp_path, {"sma-4": [1.0]}, {"sma-4": [0.1]}))
 
 
 def test_seconds_by_link_are_those_of_the_models_by_hand():

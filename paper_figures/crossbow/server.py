@@ -92,7 +92,8 @@ def gain(frame: Frame, m: int) -> Interval:
     """Percent of throughput that m learners on each host gain by not exchanging at all, paired by repeat."""
     table = seconds(frame)
     found = log_interval((table[m, 1, False] / table[m, NEVER, False]).tolist())
-    return Interval(100 * (found.mean - 1), 100 * (found.low - 1), 100 * (found.high - 1), found.n)
+    mean, low, high = (100 * (end - 1) for end in (found.mean, found.low, found.high))
+    return Interval(mean, low, high, found.n, found.freedom)
 
 
 def images_per_second(frame: Frame) -> pd.DataFrame:

@@ -161,7 +161,7 @@ def jackknife(misfits: np.ndarray, statistic: Callable[[Any], float]) -> Interva
         return Interval(whole, -math.inf, math.inf, seeds)
     parts = np.array([statistic(np.delete(misfits, j, -1)) for j in range(seeds)])
     half = quantile(seeds - 1, LEVEL) * math.sqrt(jackknife_variance(parts))
-    return Interval(whole, whole - half, whole + half, seeds)
+    return Interval(whole, whole - half, whole + half, seeds, seeds - 1)
 
 
 def better(ours: np.ndarray, first: np.ndarray) -> Interval:
@@ -189,7 +189,7 @@ def share_foretold(found: Sequence[Point]) -> tuple[Interval, str]:
         if not each.all()
     ]
     note = f"{len(near)} combinations, {sum(p.arrives for p in near)} foretold to arrive"
-    held = Interval(share.mean, max(share.low, 0.0), min(share.high, 1.0), share.n)
+    held = Interval(share.mean, max(share.low, 0.0), min(share.high, 1.0), share.n, share.freedom)
     return held, note + (f"; otherwise: {', '.join(wrong)}" if wrong else "")
 
 

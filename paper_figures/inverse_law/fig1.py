@@ -123,7 +123,7 @@ def lack_of_fit(frame: Frame) -> Interval:
 def steps(values: Iterable[Interval]) -> list[Interval]:
     """From each value to the next, of which nothing but the two intervals is known."""
     return [
-        Interval(more.mean - less.mean, more.low - less.high, more.high - less.low, less.n)
+        Interval(more.mean - less.mean, more.low - less.high, more.high - less.low, less.n, less.freedom)
         for less, more in pairwise(values)
     ]
 
@@ -132,7 +132,7 @@ def onset(fit: InverseLawFit) -> Interval:
     """alpha / N_inf, the batch size at which the floor sets in."""
     alpha, floor = fit.sensitivity_interval(), fit.floor_interval()
     low, high = (alpha.low / floor.high, alpha.high / floor.low) if floor.low > 0 else (-math.inf, math.inf)
-    return Interval(fit.sensitivity / fit.floor, low, high, alpha.n)
+    return Interval(fit.sensitivity / fit.floor, low, high, alpha.n, alpha.freedom)
 
 
 def steps_of(value: Callable[[InverseLawFit], Interval], frame: Frame, *rows: Row) -> list[Interval]:

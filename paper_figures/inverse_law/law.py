@@ -64,15 +64,15 @@ def joint_exponent(curves: Sequence[Sequence[Sequence[Updates]]]) -> Interval:
     if not RANGE[0] * 1.01 < whole < RANGE[1] * 0.99:
         other = _other_end(families, whole)
         ends = (other, math.inf) if whole > 1 else (-math.inf, other)
-        return Interval(whole, *ends, min(seeds))
+        return Interval(whole, *ends, min(seeds), sum(points) - 1 - 2 * len(points))
     variances = {count: _jackknife(families, count, whole) for count in sorted(set(seeds))}
     total = sum(variances.values())
     degrees = total**2 / sum(v**2 / (n - 1) for n, v in variances.items()) if total else 1.0  # Welch, Satterthwaite
-    halves = [quantile(degrees, LEVEL) * math.sqrt(total)]
     spare = sum(len(curve[0].batch) for curve in families) - 1 - 2 * len(families)
     between = misfit * math.sqrt(max(len(curve) for curve in families))
-    halves.append(quantile(spare, LEVEL) * between)
-    return Interval(whole, whole - max(halves), whole + max(halves), min(seeds))
+    errors = ((math.sqrt(total), degrees), (between, spare))
+    half, freedom = max((quantile(freedom, LEVEL) * error, freedom) for error, freedom in errors)
+    return Interval(whole, whole - half, whole + half, min(seeds), freedom)
 
 
 def _other_end(families: Sequence[Sequence[Family]], whole: float) -> float:
@@ -335,7 +335,7 @@ def _exponent(curves: tuple[tuple[tuple[Updates, ...], ...], ...]) -> Interval:
         free = joint_exponent(curves)
     except FitError as error:
         raise Missing(str(error)) from error
-    return Interval(-free.mean, -free.high, -free.low, free.n)
+    return Interval(-free.mean, -free.high, -free.low, free.n, free.freedom)
 
 
 def power_told(share: float) -> str:

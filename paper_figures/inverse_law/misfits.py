@@ -101,7 +101,8 @@ def largest(found: Sequence[Misfits]) -> Interval:
         size = np.abs(each.misfit)
         high = max(high, float((size + quantile(each.degrees, LEVEL) * each.error).max()))
         low = max(low, float((size - quantile(each.degrees, LEVEL / count) * each.error).max()))
-    return Interval(math.expm1(value), math.expm1(low), math.expm1(high), min(each.seeds for each in found))
+    seeds, degrees = min(each.seeds for each in found), min(each.degrees for each in found)
+    return Interval(math.expm1(value), math.expm1(low), math.expm1(high), seeds, degrees)
 
 
 def misfits(counted: Sequence[Updates], scatter: Scatter | None = None) -> Misfits:

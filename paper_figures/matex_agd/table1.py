@@ -66,14 +66,16 @@ def arms(frame: Frame) -> pd.DataFrame:
     return seen.set_axis(range(1, seen.shape[1] + 1), axis=1)
 
 
-def spread_of_one_seed(frame: Frame) -> pd.Series:
+def spread_of_one_seed(frame: Frame) -> tuple[pd.Series, int]:
     """Half the width, at each checkpoint, of what one seed says of the mean: as a share of its accuracy.
 
     Table 1 prints one run a row, and the paper does not say how far seeds lie apart. The spread is that of the
-    serial arm of ``matex_agd/serial_gap`` early in training: Student t times the deviation of log accuracy.
+    serial arm of ``matex_agd/serial_gap`` early in training: Student t times the deviation of log accuracy. Beside it
+    stand the degrees of freedom of this t.
     """
     logs = np.log(arms(frame).loc["serial"])  # [seeds, checkpoints]
-    return quantile(len(logs) - 1, LEVEL) * logs.std()
+    freedom = len(logs) - 1
+    return quantile(freedom, LEVEL) * logs.std(), freedom
 
 
 def level(frame: Frame, row: str, place: int) -> Interval:
@@ -82,8 +84,9 @@ def level(frame: Frame, row: str, place: int) -> Interval:
     if len(seen) > 1:
         return mean_interval(seen)
     (value,) = seen
-    half = value * spread_of_one_seed(frame)[place]
-    return Interval(value, value - half, value + half, 1)
+    spread, freedom = spread_of_one_seed(frame)
+    half = value * spread[place]
+    return Interval(value, value - half, value + half, 1, freedom)
 
 
 def nearest(frame: Frame, worse: str, better: str) -> Interval:
@@ -92,9 +95,10 @@ def nearest(frame: Frame, worse: str, better: str) -> Interval:
     above = high - low
     if len(above) > 1:
         return least([mean_interval(above[place].tolist()) for place in above])
-    width = np.hypot(low, high) * spread_of_one_seed(frame)  # one seed [1, checkpoints]
+    spread, freedom = spread_of_one_seed(frame)
+    width = np.hypot(low, high) * spread  # one seed [1, checkpoints]
     value, low, high = (float(each.min(axis=None)) for each in (above, above - width, above + width))
-    return Interval(value, low, high, 1)
+    return Interval(value, low, high, 1, freedom)
 
 
 def steps(frame: Frame, rows: tuple[str, ...]) -> list[Interval]:

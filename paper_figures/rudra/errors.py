@@ -83,7 +83,7 @@ def contrast(
     value = math.fsum(weight * fmean(samples[name]) for name, weight in weights.items())
     share = math.sqrt(math.fsum(weight**2 / len(samples[name]) for name, weight in weights.items()))
     half = quantile(freedom, LEVEL) * deviation * share
-    return Interval(value, value - half, value + half, min(len(samples[name]) for name in weights))
+    return Interval(value, value - half, value + half, min(len(samples[name]) for name in weights), freedom)
 
 
 Which = str | Configuration

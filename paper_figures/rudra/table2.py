@@ -104,7 +104,7 @@ def agreement(printed: Sequence[float], ours: Sequence[float]) -> tuple[Interval
     """
     squares = mean_interval([(a - b) ** 2 for a, b in zip(ours, printed, strict=True)])
     mean, low, high = (math.sqrt(max(0.0, end)) for end in (squares.mean, squares.low, squares.high))
-    apart = Interval(mean, low, high, 1)
+    apart = Interval(mean, low, high, 1, squares.freedom)
     if len(set(ours)) == 1:
         return apart, Interval(0.0, 0.0, 0.0, 1)
     found = correlation(printed, ours)

@@ -159,7 +159,7 @@ def p_value(found: Interval) -> float:
     half = (found.high - found.low) / 2
     if not half:
         return float(not found.mean)
-    return tail(found.n - 1, abs(found.mean) / half * quantile(found.n - 1, 0.05))
+    return tail(found.freedom, abs(found.mean) / half * quantile(found.freedom, 0.05))
 
 
 def quantities(artifact: str, frame: Frame) -> dict[str, Quantity]:

@@ -139,7 +139,7 @@ class Choice:
     def interval(self, batch: int, confidence: float = 0.95) -> Interval:
         """Predicted seconds to converge: what the fitted law leaves open, times the seconds per update."""
         found, spent = self.law.prediction_interval(batch, confidence), self.seconds[batch]
-        return Interval(found.mean * spent, max(0.0, found.low * spent), found.high * spent, found.n)
+        return Interval(found.mean * spent, max(0.0, found.low * spent), found.high * spent, found.n, found.freedom)
 
     def tied(self, confidence: float = 0.95) -> tuple[int, ...]:
         """Batch sizes whose seconds to converge cannot be told from those of the chosen one.

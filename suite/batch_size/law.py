@@ -78,7 +78,7 @@ class InverseLawFit:
         if self.degrees < 1:
             return Interval(value, -math.inf, math.inf, self.runs)
         half = quantile(self.degrees, 1 - confidence) * math.sqrt(max(variance, 0.0))
-        return Interval(value, value - half, value + half, self.runs)
+        return Interval(value, value - half, value + half, self.runs, self.degrees)
 
     def floor_interval(self, confidence: float = 0.95) -> Interval:
         """Student t interval of N_inf; infinite when two batch sizes without repetitions determined it."""

@@ -217,9 +217,9 @@ APPLIED = ("reproduced", "not reproduced", "inconclusive", "no visible differenc
 def widened(ours: Estimate, level: float) -> Estimate:
     """The same values with intervals at confidence ``1 - level`` in place of 95%.
 
-    Student's t with ``n - 1`` degrees of freedom; the normal distribution where one run borrows its spread.
+    Student's t with the degrees of freedom that made them; the normal distribution where it did not.
     """
-    factor = quantile(ours.n - 1, level) / quantile(ours.n - 1, LEVEL)
+    factor = quantile(ours.freedom, level) / quantile(ours.freedom, LEVEL)
     low = tuple(value - factor * (value - end) for value, end in zip(ours.values, ours.low, strict=True))
     high = tuple(value + factor * (end - value) for value, end in zip(ours.values, ours.high, strict=True))
     return replace(ours, low=low, high=high)
@@ -239,7 +239,7 @@ def p_value(verdict: Verdict) -> float:
         return 1.0
     margin, count = claim.margin if verdict.verdict == "no visible difference" else None, len(ours.values)
     region = unseen(margin, count) if margin else accepted(claim, count)
-    return min(tail(ours.n - 1, growth(ours, region) * quantile(ours.n - 1, LEVEL)), LEVEL)
+    return min(tail(ours.freedom, growth(ours, region) * quantile(ours.freedom, LEVEL)), LEVEL)
 
 
 def families(found: Sequence[Verdict]) -> list[list[Verdict]]:

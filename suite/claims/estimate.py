@@ -22,6 +22,7 @@ class Estimate:
     """One or several values with intervals.
 
     ``n``: independent repetitions behind each value; ``runs``: ids of the stored runs it was read from.
+    ``freedom``: degrees of freedom of the intervals, the fewest of several; 0 where Student's t made none of them.
     ``proxy``: it is another quantity than the claim's, shown beside it because it is near (the accuracy on another
     data set, a row that a model was fitted on): no rule is applied to it. What a number *rests on* is never said
     here; ``suite.papers.grades`` derives it.
@@ -34,6 +35,7 @@ class Estimate:
     runs: tuple[str, ...] = ()
     note: str = ""
     proxy: bool = False
+    freedom: float = 0
 
     def __post_init__(self) -> None:
         if not self.values or not len(self.values) == len(self.low) == len(self.high):
@@ -85,4 +87,5 @@ def over_seeds(value: Value, runs: Iterable[str] = (), note: str = "", *, proxy:
         tuple(runs),
         note,
         proxy,
+        min((i.freedom for i in found if i.freedom), default=0),
     )

@@ -28,22 +28,28 @@ def at_least(share: Any, level: float) -> Any:
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean with its confidence interval from n values."""
+    """A mean with its confidence interval from n values.
+
+    ``freedom``: degrees of freedom of the Student's t that made the interval, or 0 where none did.
+    """
 
     mean: float
     low: float
     high: float
     n: int
+    freedom: float = 0
 
 
 def least(seen: Sequence[Interval]) -> Interval:
     """What can be said of all: above a bound where the lowest is, below it as soon as one is."""
-    return Interval(min(i.mean for i in seen), min(i.low for i in seen), min(i.high for i in seen), seen[0].n)
+    ends = (min(i.mean for i in seen), min(i.low for i in seen), min(i.high for i in seen))
+    return Interval(*ends, seen[0].n, seen[0].freedom)
 
 
 def most(seen: Sequence[Interval]) -> Interval:
     """The same from the other side: below a bound where the highest is, above it as soon as one is."""
-    return Interval(max(i.mean for i in seen), max(i.low for i in seen), max(i.high for i in seen), seen[0].n)
+    ends = (max(i.mean for i in seen), max(i.low for i in seen), max(i.high for i in seen))
+    return Interval(*ends, seen[0].n, seen[0].freedom)
 
 
 def over_ends(middle: float, values: Sequence[float]) -> Interval:
@@ -61,7 +67,7 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval
         return Interval(mean, -math.inf, math.inf, 1)
     deviation = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (n - 1))
     half = quantile(n - 1, 1 - confidence) * deviation / math.sqrt(n)
-    return Interval(mean, mean - half, mean + half, n)
+    return Interval(mean, mean - half, mean + half, n, n - 1)
 
 
 def log_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
@@ -69,7 +75,7 @@ def log_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
     if any(v <= 0 for v in values):
         raise ValueError("a log interval needs positive values")
     inner = mean_interval([math.log(v) for v in values], confidence)
-    return Interval(_exp(inner.mean), _exp(inner.low), _exp(inner.high), inner.n)
+    return Interval(_exp(inner.mean), _exp(inner.low), _exp(inner.high), inner.n, inner.freedom)
 
 
 def _exp(power: float) -> float:
@@ -119,7 +125,7 @@ def log_slope(x: Any, y: Any) -> Interval:
     slope = float(across @ along) / squares
     rest = along - along.mean() - slope * across
     half = quantile(n - 2, LEVEL) * math.sqrt(float(rest @ rest) / (n - 2) / squares)
-    return Interval(slope, slope - half, slope + half, n)
+    return Interval(slope, slope - half, slope + half, n, n - 2)
 
 
 @cache

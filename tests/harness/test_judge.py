@@ -349,10 +349,10 @@ def test_a_published_file_with_a_mistake_is_refused_by_name(tmp_path: Path, old:
         load(path)
 
 
-def test_a_quantity_over_seeds_has_the_fewest_of_them():
-    one, other = Interval(1.0, 0.0, 2.0, 5), Interval(3.0, 2.0, 4.0, 3)
-    assert over_seeds(one) == Estimate((1.0,), (0.0,), (2.0,), 5)
-    assert over_seeds([one, other], "ab", "so") == Estimate((1.0, 3.0), (0.0, 2.0), (2.0, 4.0), 3, ("a", "b"), "so")
+def test_a_quantity_over_seeds_has_the_fewest_of_them_and_of_their_degrees_of_freedom():
+    one, other = Interval(1.0, 0.0, 2.0, 5, 4), Interval(3.0, 2.0, 4.0, 3, 12)
+    assert over_seeds(one, note="so") == Estimate((1.0,), (0.0,), (2.0,), 5, (), "so", freedom=4)
+    assert over_seeds([one, other], "ab") == Estimate((1.0, 3.0), (0.0, 2.0), (2.0, 4.0), 3, ("a", "b"), freedom=4)
     assert over_seeds(other, proxy=True).proxy
 
 

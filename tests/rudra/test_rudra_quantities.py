@@ -167,7 +167,7 @@ def test_agreement_by_hand() -> None:
     assert (together.low, together.high, together.n) == (*map(pytest.approx, ends), 1)
     squares = student([1.0, 4.0, 9.0, 16.0])
     apart, together = table2.agreement([1.0, 2.0, 3.0, 4.0], [2.0, 4.0, 6.0, 8.0])
-    assert apart == Interval(*(pytest.approx(math.sqrt(max(0.0, end))) for end in squares), 1)  # type: ignore[arg-type]
+    assert apart == Interval(*(pytest.approx(math.sqrt(max(0.0, end))) for end in squares), 1, 3)  # type: ignore[arg-type]
     assert (together.mean, together.low, together.high) == pytest.approx((1, 1, 1))
     _, together = table2.agreement([3.0, 2.0, 1.0], [1.0, 2.0, 2.5])
     assert (together.mean, together.low, together.high) == (pytest.approx(-0.981981), -1, 1)  # three say nothing
