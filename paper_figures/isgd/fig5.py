@@ -124,7 +124,7 @@ def arrivals(frame: Frame) -> str:
 
 
 def where_all_end(frame: Frame) -> tuple[float, Interval]:
-    """The highest whole per cent at which all runs end or above, and the log of SGD's evaluations until then over ISGD's.
+    """The highest whole per cent at which all runs end or above; log of SGD's evaluations until then over ISGD's.
 
     The mean of logs, since a ratio of one pair may be large.
     """
