@@ -20,9 +20,7 @@ from suite.lazy import Figure, np, pd, sns
 from suite.papers.artifact import Artifact, Frame, Groups, Missing
 from suite.spec import RunSpec
 
-# Eq. 19's C2 in images of compute, from the shares of an iteration at batch 500 that Fig. 8 prints
-LENET_SYNCHRONISATION = 500 * 0.23 / 0.77
-ALEXNET_SYNCHRONISATION = 500 * 0.45 / 0.55
+LENET_SHARE, ALEXNET_SHARE = 0.23, 0.45  # of an iteration at batch 500 that Fig. 8 prints for exchanging weights
 LENET_BYTES = 1_724_320
 
 
@@ -112,8 +110,15 @@ def time_per_update(full: int, batch: int, gpus: int, synchronisation: float) ->
 
 
 def synchronisation(case: Case, parameters: float) -> float:
-    """Eq. 19's C2 in images of compute, in proportion to the bytes of the weights; the share is printed for LeNet."""
-    return LENET_SYNCHRONISATION * 4 * parameters / LENET_BYTES if case.base else ALEXNET_SYNCHRONISATION
+    """Eq. 19's C2 in units of compute, of LeNet in proportion to the bytes of the weights."""
+    if not case.base:
+        return _exchange(case.full, ALEXNET_SHARE)
+    return _exchange(A.full, LENET_SHARE) * 4 * parameters / LENET_BYTES
+
+
+def _exchange(full: int, share: float) -> float:
+    """What takes the printed share of an iteration beside the compute of 500 images on four cards."""
+    return time_per_update(full, 500, 4, 0.0) * share / (1 - share)
 
 
 def timed(case: Case, frame: Frame, fewest: int = 1) -> pd.DataFrame:
@@ -170,7 +175,7 @@ def covered(frame: Frame) -> list[float]:
 @FIG6C.quantity("small-batch-multi-gpu", shown=True, note="Eq. 19 with the printed constants")
 def slower_on_four(frame: Frame) -> float:
     """Log ratio of the modelled times per update of AlexNet with batch 256 on four cards and on one."""
-    four, one = (time_per_update(C.full, 256, gpus, ALEXNET_SYNCHRONISATION) for gpus in (4, 1))
+    four, one = (time_per_update(C.full, 256, gpus, _exchange(C.full, ALEXNET_SHARE)) for gpus in (4, 1))
     return math.log(four / one)
 
 
