@@ -8,6 +8,7 @@ import pytest
 from estimates import interval, point
 
 from suite.claims.estimate import over_seeds as exact
+from suite.claims.intervals import over_ends
 from suite.claims.judge import Claim
 from suite.report.numerals import alike, number, ours, printed, tolerance
 
@@ -38,6 +39,7 @@ def test_digits_follow_the_interval(value, half_width, text):
 
 def test_ours_is_read_as_the_rule_reads_it():
     assert ours(interval(25.1, 23.94, 26.3), claim(unit="%")) == ["25.1 [23.9, 26.3]%"]
+    assert ours(exact(over_ends(1.4, (1.1, 2.0))), claim(unit="times")) == ["1.40, from 1.10 to 2.00 times"]
     assert ours(exact([16, 32]), claim(unit="learners")) == ["16 learners", "32 learners"]
     assert ours(exact([2000, 0.3]), claim(unit="images/s, s")) == ["2000 images/s", "0.3 s"]
     assert ours(interval(0.7, 0.0004, 0.8), claim()) == ["0.70 [0.0004, 0.80]"]

@@ -41,7 +41,7 @@ def speed_up(run: Run, learners: int) -> Interval:
     """Throughput over one learner's, repeats interleaved; the interval holds the middle 80% of them."""
     values = sorted(run.results[f"over_one_{learners}"])
     tenth = len(values) // 10
-    return Interval(median(values), values[tenth], values[-1 - tenth], len(values))
+    return Interval(median(values), values[tenth], values[-1 - tenth], len(values), None)
 
 
 def best(frame: Frame) -> tuple[Run, int]:

@@ -57,7 +57,7 @@ def steps_needed(group: str, frame: Frame) -> Interval:
     medians = [float(np.median(steps)) for steps in hard_chases(frame, group) if steps]
     if not medians:
         raise Missing("an acceleration that the SGD step had not ended")
-    return Interval(float(np.median(medians)), min(medians), max(medians), len(medians))
+    return Interval(float(np.median(medians)), min(medians), max(medians), len(medians), None)
 
 
 def told(group: str, frame: Frame) -> str:
@@ -76,7 +76,7 @@ for quantity, group in (("stop-5", "endless"), ("steps-at-thirty-rates", "endles
 def of_all(name: str, frame: Frame) -> Interval:
     """The middle of a result's values, with the smallest and the largest."""
     values = sorted(map(float, frame.one("subproblem")[name]))
-    return Interval(values[len(values) // 2], values[0], values[-1], len(values))
+    return Interval(values[len(values) // 2], values[0], values[-1], len(values), None)
 
 
 ALG2.quantity("lowers-loss", ["subproblem"])(partial(of_all, "decrease"))

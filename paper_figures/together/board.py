@@ -7,15 +7,16 @@ the budget. Each is paired with SGD's by seed, as the mean log ratio with Studen
 not reach the target counts as if it had at the end of its budget: its ratio is a lower bound, and is marked as one.
 
 The interval covers seeds. It does not cover the luck of the trials, of which each method had one draw. A method is
-said to take less or more than SGD where the difference stands at 5% after Holm over the studies; a lower bound can
-only take more, and where seeds of both missed the target nothing is said.
+said to take less or more than SGD where the difference stands at 5% after Holm over the studies. A lower bound can
+only take more, and where seeds of both missed the target nothing is said: what cannot be said has a p value of 1.
+Where no seed arrived, the ratio is the budget over SGD's arrivals, and is shown without the spread of these.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import NamedTuple
 
@@ -50,12 +51,19 @@ class Ratio(NamedTuple):
         bound: ">=" where a seed missed the target, "<=" where one of SGD's did, "<>" where seeds of both did, so that
             the ratio could be any, "" elsewhere.
         says: "less" or "more" where the difference stands after Holm's correction over the methods, "" elsewhere.
+        missed: whether no seed reached the target.
     """
 
     log: Interval
     value: float
     bound: str
     says: str = ""
+    missed: bool = False
+
+    @property
+    def shown(self) -> Interval:
+        """The mean log ratio with its interval, or alone where the interval is that of SGD's seeds."""
+        return replace(self.log, low=self.log.mean, high=self.log.mean) if self.missed else self.log
 
 
 @dataclass(frozen=True)
@@ -107,8 +115,11 @@ def scores(task: Task, method: Method, frame: Frame, budget: int) -> pd.DataFram
 def ratio(ours: pd.DataFrame, base: pd.DataFrame, score: str) -> Ratio:
     """A score over SGD's, paired by seed."""
     logs = [math.log(a / b) for a, b in zip(ours[score], base[score], strict=True)]
-    bound = "" if score == "test error" else BOUNDS[bool(base["reached"].all()), bool(ours["reached"].all())]
-    return Ratio(mean_interval(logs), float(ours[score].mean()), bound)
+    log, value = mean_interval(logs), float(ours[score].mean())
+    if score == "test error":
+        return Ratio(log, value, "")
+    bound = BOUNDS[bool(base["reached"].all()), bool(ours["reached"].all())]
+    return Ratio(log, value, bound, missed=not ours["reached"].any())
 
 
 def board(artifact: str, frame: Frame, budget: int | None = None) -> list[Row]:
@@ -144,22 +155,24 @@ def decide(rows: list[Row], score: str) -> None:
     Methods that share a study are in the family once: each is judged in the place of the other.
     """
     rivals = [each for each in rows if each.method.name != BASE]
-    family = {each.run: each.ratios[score].log for each in rivals if not each.method.shares}
+    family = {each.run: p_value(each.ratios[score]) for each in rivals if not each.method.shares}
     for each in rivals:
         found = each.ratios[score]
-        logs = {**family, each.run: found.log}
-        stands = dict(zip(logs, holm([p_value(log) for log in logs.values()], LEVEL), strict=True))
-        less = found.log.mean < 0
-        if stands[each.run] and found.bound in ("", "<=" if less else ">="):
-            each.ratios[score] = found._replace(says="less" if less else "more")
+        p_values = {**family, each.run: p_value(found)}
+        stands = dict(zip(p_values, holm(list(p_values.values()), LEVEL), strict=True))
+        if stands[each.run]:
+            each.ratios[score] = found._replace(says="less" if found.log.mean < 0 else "more")
 
 
-def p_value(found: Interval) -> float:
-    """Of no difference, by Student's t, from a mean and its 95% interval."""
-    half = (found.high - found.low) / 2
+def p_value(found: Ratio) -> float:
+    """Of no difference, by Student's t; 1 where the ratio is a bound that leaves its side open."""
+    log = found.log
+    if found.bound not in ("", "<=" if log.mean < 0 else ">="):
+        return 1.0
+    half = (log.high - log.low) / 2
     if not half:
-        return float(not found.mean)
-    return tail(found.freedom, abs(found.mean) / half * quantile(found.freedom, 0.05))
+        return float(not log.mean)
+    return tail(log.freedom, abs(log.mean) / half * quantile(log.freedom, LEVEL))
 
 
 def quantities(artifact: str, frame: Frame) -> dict[str, Quantity]:
@@ -173,7 +186,7 @@ def quantities(artifact: str, frame: Frame) -> dict[str, Quantity]:
     for method in rivals:
         groups, note = (method.name, base.name), partial(arrived, scored, method)
         for score in SCORES:
-            value = lambda frame, method=method, score=score: ratio(scored(method), scored(base), score).log
+            value = lambda frame, method=method, score=score: ratio(scored(method), scored(base), score).shown
             found[f"{method.name} {score}".replace(" ", "-").replace("/", "p")] = Quantity(value, groups, note=note)
     return found
 
@@ -186,8 +199,8 @@ def arrived(scored: Callable[[Method], pd.DataFrame], method: Method, frame: Fra
 def table(artifact: str, frame: Frame, budget: int | None = None) -> pd.DataFrame:
     """The board as a table: a row per method and score.
 
-    ``ratio``, ``low`` and ``high`` are to SGD; ``value`` is the mean of the score itself. ``bound`` is as in
-    :class:`Ratio`, and ``says`` marks what stands after Holm's correction.
+    ``ratio``, ``low`` and ``high`` are to SGD, all three equal where no seed arrived; ``value`` is the mean of the
+    score itself. ``bound`` is as in :class:`Ratio`, and ``says`` marks what stands after Holm's correction.
     """
     return pd.DataFrame(
         {
@@ -198,8 +211,8 @@ def table(artifact: str, frame: Frame, budget: int | None = None) -> pd.DataFram
             "score": score,
             "value": found.value,
             "ratio": math.exp(found.log.mean),
-            "low": math.exp(found.log.low),
-            "high": math.exp(found.log.high),
+            "low": math.exp(found.shown.low),
+            "high": math.exp(found.shown.high),
             "bound": found.bound,
             "says": found.says,
             **each.trial._asdict(),
@@ -211,6 +224,7 @@ def table(artifact: str, frame: Frame, budget: int | None = None) -> pd.DataFram
     )
 
 
+STEM = 1.15  # of an arrow without an interval: the factor from the mark to its head
 PANELS = {  # score -> what the panel says
     "gradients": "gradient evaluations",
     "rounds": "rounds",
@@ -238,14 +252,16 @@ def draw(artifact: str, frame: Frame, figure: Figure) -> None:
         panels[0].plot([], [], marker, color=colour, label=f"{k} learner{'s' if k > 1 else ''}")
     said = (
         "relative to SGD with one learner; 95% over seeds; filled: stands after Holm\n"
-        "(m of n): seeds that reach the target; arrow: a lower bound, since some do not"
+        "(m of n): seeds that reach the target; arrow: a lower bound, since some do not; no interval where none does"
     )
     figure.legend(loc="outside upper center", ncols=len(looks), title=said)
 
 
 def draw_ratio(axes: Axes, place: int, ratio: Ratio, colour: str, marker: str) -> None:
     """One ratio with its interval; an arrow to the side on which it has no bound."""
-    at, low, high = (math.exp(value) for value in (ratio.log.mean, ratio.log.low, ratio.log.high))
+    at, low, high = (math.exp(value) for value in (ratio.log.mean, ratio.shown.low, ratio.shown.high))
+    if ratio.missed:
+        high *= STEM
     axes.plot([low, high], [place, place], color=colour, linestyle="-", linewidth=1.4)
     fill = "full" if ratio.says else "none"
     axes.plot(at, place, marker=marker, color=colour, linestyle="none", fillstyle=fill, markersize=5.5)

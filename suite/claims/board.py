@@ -26,6 +26,7 @@ CONFIDENCE = 0.95  # of the intervals that are judged
 NOTHING = "nothing measured"  # the row of claims that were not run
 RELATIONS = ("order", "holds")  # rules of which a stand-in speaks: a printed number belongs to the paper's own data
 STAND_INS: Mapping[bool | None, str] = {True: "for", False: "against", None: "open"}
+DECIDED = ("reproduced", "not reproduced", "no visible difference")
 WORDS: Mapping[str, str] = {  # what is said of a property or a statement
     "reproduced": "holds",
     "not reproduced": "does not hold",
@@ -58,6 +59,7 @@ class Board:
     ours: Counter[str] = field(default_factory=Counter)  # verdicts on questions of ours, counted nowhere else
     families: int = 0  # verdicts among ``empirical`` that are corrected with others on the same runs
     fallen: tuple[str, ...] = ()  # ids of those whose corrected verdict is another
+    standing: int = 0  # of what is decided, how much the present rule says too, corrected with others on its runs
 
     @property
     def by_chance(self) -> float:
@@ -88,7 +90,7 @@ def in_full(verdict: Verdict) -> str:
 def on_one_run(verdict: Verdict) -> bool:
     """Whether a training or a clock was measured once: no spread of our own stands behind the verdict."""
     once = verdict.measured is not None and verdict.measured.n == 1 and verdict.rests_on in EMPIRICAL[:3]
-    return once and verdict.verdict in ("reproduced", "not reproduced", "no visible difference")
+    return once and verdict.verdict in DECIDED
 
 
 def stand_in(verdict: Verdict) -> str:
@@ -129,7 +131,13 @@ def board(verdicts: Iterable[Verdict]) -> Board:
         ours=Counter(v.verdict for v in questions),
         families=sum(v.family > 1 for v in empirical),
         fallen=tuple(v.claim.id for v in empirical if v.present.alone),
+        standing=sum(v.decides and v.verdict in DECIDED and stands(v) for v in empirical),
     )
+
+
+def stands(verdict: Verdict) -> bool:
+    """Whether the present rule says the same, corrected with others on the same runs."""
+    return verdict.present.verdict == verdict.verdict
 
 
 def tallies(rows: Iterable[str], pairs: Iterable[tuple[str, str]]) -> dict[str, Counter[str]]:
@@ -211,7 +219,7 @@ def counts(tally: Counter[str], order: Iterable[str]) -> str:
     return ", ".join(f"{tally[name]} {name}" for name in order if tally[name])
 
 
-APPLIED = ("reproduced", "not reproduced", "inconclusive", "no visible difference")  # verdicts of a rule
+APPLIED = (*DECIDED, "inconclusive")  # verdicts of a rule
 
 
 def widened(ours: Estimate, level: float) -> Estimate:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import lt
 from typing import Any
@@ -22,7 +22,8 @@ class Estimate:
     """One or several values with intervals.
 
     ``n``: independent repetitions behind each value; ``runs``: ids of the stored runs it was read from.
-    ``freedom``: degrees of freedom of the intervals, the fewest of several; 0 where Student's t made none of them.
+    ``freedom``: degrees of freedom of the intervals, the fewest of several; 0 where Student's t made none of them,
+    None where all are ranges.
     ``proxy``: it is another quantity than the claim's, shown beside it because it is near (the accuracy on another
     data set, a row that a model was fitted on): no rule is applied to it. What a number *rests on* is never said
     here; ``suite.papers.grades`` derives it.
@@ -35,7 +36,7 @@ class Estimate:
     runs: tuple[str, ...] = ()
     note: str = ""
     proxy: bool = False
-    freedom: float = 0
+    freedom: float | None = 0
 
     def __post_init__(self) -> None:
         if not self.values or not len(self.values) == len(self.low) == len(self.high):
@@ -63,6 +64,11 @@ class Estimate:
         return any(map(lt, self.low, self.high))
 
     @property
+    def ranged(self) -> bool:
+        """Whether the ends are those of ranges, and of no confidence interval."""
+        return self.freedom is None
+
+    @property
     def spans(self) -> tuple[tuple[float, float, float], ...]:
         """Each value with the ends of its interval: (value, low, high)."""
         return tuple(zip(self.values, self.low, self.high, strict=True))
@@ -87,5 +93,12 @@ def over_seeds(value: Value, runs: Iterable[str] = (), note: str = "", *, proxy:
         tuple(runs),
         note,
         proxy,
-        min((i.freedom for i in found if i.freedom), default=0),
+        _fewest([i.freedom for i in found if i.low < i.high]),
     )
+
+
+def _fewest(freedoms: Sequence[float | None]) -> float | None:
+    """The fewest degrees of freedom that count for several intervals with a width."""
+    if freedoms and not any(freedom is not None for freedom in freedoms):
+        return None
+    return min(filter(None, freedoms), default=0)

@@ -30,14 +30,15 @@ def at_least(share: Any, level: float) -> Any:
 class Interval:
     """A mean with its confidence interval from n values.
 
-    ``freedom``: degrees of freedom of the Student's t that made the interval, or 0 where none did.
+    ``freedom``: degrees of freedom of the Student's t that made the interval, 0 where another distribution did, None
+    where the ends are those of a range, in which nobody has a confidence.
     """
 
     mean: float
     low: float
     high: float
     n: int
-    freedom: float = 0
+    freedom: float | None = 0
 
 
 def least(seen: Sequence[Interval]) -> Interval:
@@ -54,7 +55,7 @@ def most(seen: Sequence[Interval]) -> Interval:
 
 def over_ends(middle: float, values: Sequence[float]) -> Interval:
     """A value with the least and the largest of several, which are ends of a range and no repetitions."""
-    return Interval(middle, min(values), max(values), 1)
+    return Interval(middle, min(values), max(values), 1, None)
 
 
 def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
@@ -129,17 +130,17 @@ def log_slope(x: Any, y: Any) -> Interval:
 
 
 @cache
-def quantile(freedom: float, level: float) -> float:
+def quantile(freedom: float | None, level: float) -> float:
     """Half the width of an interval that misses the truth with probability ``level``, in standard errors.
 
     Student's t with so many degrees of freedom, the normal distribution for none.
     """
-    return float(scipy.special.stdtrit(freedom, 1 - level / 2) if freedom > 0 else scipy.special.ndtri(1 - level / 2))
+    return float(scipy.special.stdtrit(freedom, 1 - level / 2) if freedom else scipy.special.ndtri(1 - level / 2))
 
 
-def tail(freedom: float, errors: float) -> float:
+def tail(freedom: float | None, errors: float) -> float:
     """The probability of an estimate further off than so many standard errors: the inverse of ``quantile``."""
-    return 2 * float(scipy.special.stdtr(freedom, -errors) if freedom > 0 else scipy.special.ndtr(-errors))
+    return 2 * float(scipy.special.stdtr(freedom, -errors) if freedom else scipy.special.ndtr(-errors))
 
 
 def holm(p_values: Sequence[float], alarm: float) -> list[bool]:

@@ -48,6 +48,7 @@ def board(task: str, profile: str, budget: int | None, source: Runs) -> list[str
 NOTES = (
     "Scores until the target, relative to SGD with one learner; 95% over seeds, not over the luck of tuning.",
     "* differs from SGD at 5% after Holm over the methods; ≥ a seed missed the target; ^ best rate at the edge.",
+    "Where none of the seeds arrived, the bound is the budget over SGD's arrivals, and has no interval.",
     "≤ a seed of SGD missed it; - seeds of both did, so that there is no ratio. Test errors: the whole budget.",
     "Rounds are gradients that one learner computes after another. Under a link's speed stand seconds, modelled.",
 )
@@ -96,5 +97,9 @@ def cell(row: pd.Series, *, interval: bool = False) -> str:
         return "-"
     if row["ratio"] == row["low"] == row["high"] == 1:
         return "1"
-    between = f" [{row['low']:.2f}, {row['high']:.2f}]" if interval and row["low"] < row["high"] else ""
+    between = ""
+    if interval and not row["reached"]:
+        between = f" none of {row['seeds']}"
+    elif interval and row["low"] < row["high"]:
+        between = f" [{row['low']:.2f}, {row['high']:.2f}]"
     return f"{SIGNS[row['bound']]}{row['ratio']:.2f}{'*' if row['says'] else ''}{between}"

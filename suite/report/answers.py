@@ -4,7 +4,8 @@ They stand in ``answers.toml`` beside the papers. The sentences and the cells of
 their numbers are not. Every ``{claim}`` in them is filled in from what was measured, and so is every
 ``{artifact/quantity}`` of the functions that the answer names under ``measures``:
 
-    {name}                        value [low, high], of a stand-in where the claim itself was not run
+    {name}                        value [low, high], of a range "value, from low to high"; of a stand-in where the
+                                  claim itself was not run
     {name value}, {name ends}     the value alone, or "low to high"
     {name within}                 the end of the interval that is farthest from 0, without its sign
     {name printed}, {name n}      what the paper prints for this claim; the number of repetitions
@@ -31,6 +32,7 @@ from suite.claims.intervals import percent_saved
 from suite.claims.judge import Verdict
 from suite.papers.catalogue import homes, paper
 from suite.papers.measurement import measurements
+from suite.report.numerals import between
 from suite.runs.archive import Runs
 
 FILE = "answers.toml"
@@ -137,7 +139,8 @@ class Answer:
             return f"{low} to {high}"
         if shape == "within":
             return _text(max(map(abs, ends)), form)
-        return _text(value, form) if shape == "value" or low == high else f"{_text(value, form)} [{low}, {high}]"
+        middle = _text(value, form)
+        return middle if shape == "value" or low == high else between(middle, low, high, ranged=measured.ranged)
 
 
 @dataclass(frozen=True)

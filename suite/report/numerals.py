@@ -127,14 +127,14 @@ def ours(measured: Estimate, claim: Claim) -> list[str]:
     """
     digits, unit = digits_of(measured, claim), claim.displayed_unit
     if claim.rule == "holds":
-        return [_share(*span, digits) for span in measured.spans]
+        return [_share(*span, digits, ranged=measured.ranged) for span in measured.spans]
     if claim.rule == "order" and len(measured.values) == len(claim.order) - 1:
         pairs = zip(pairwise(claim.order), measured.spans, strict=True)
         if unit in LOGARITHMS:
             return [_ratio(a, b, span, *LOGARITHMS[unit]) for (a, b), span in pairs]
-        steps = [(a, b, _with_interval(*span, digits)) for (a, b), span in pairs]
+        steps = [(a, b, _with_ends(*span, digits, ranged=measured.ranged)) for (a, b), span in pairs]
         return [_of_one_run(f"{b} minus {a}: {with_unit(text, unit)}") for a, b, text in steps]
-    texts = [_with_interval(*span, digits) for span in measured.spans]
+    texts = [_with_ends(*span, digits, ranged=measured.ranged) for span in measured.spans]
     return [_of_one_run(text) for text in with_units(texts, unit)]
 
 
@@ -179,14 +179,19 @@ def _ratio(a: str, b: str, span: tuple[float, float, float], noun: str, more: st
 
 def values(measured: Estimate) -> list[str]:
     """Each value with its interval, for a quantity that no claim reads."""
-    return [_of_one_run(_with_interval(*span, DIGITS)) for span in measured.spans]
+    return [_of_one_run(_with_ends(*span, DIGITS, ranged=measured.ranged)) for span in measured.spans]
 
 
-def _with_interval(value: float, low: float, high: float, digits: int) -> str:
+def _with_ends(value: float, low: float, high: float, digits: int, *, ranged: bool) -> str:
     half = (high - low) / 2 if high - low > ROUNDING * abs(value) else 0.0
-    return (
-        f"{number(value, half, digits)} [{_end(low, half)}, {_end(high, half)}]" if half else number(value, 0, digits)
-    )
+    if not half:
+        return number(value, 0, digits)
+    return between(number(value, half, digits), _end(low, half), _end(high, half), ranged=ranged)
+
+
+def between(value: str, low: str, high: str, *, ranged: bool) -> str:
+    """A value with its 95% confidence interval in brackets, or with the ends of a range in words."""
+    return f"{value}, from {low} to {high}" if ranged else f"{value} [{low}, {high}]"
 
 
 def _end(bound: float, half_width: float) -> str:
@@ -195,10 +200,10 @@ def _end(bound: float, half_width: float) -> str:
     return _signed(f"{bound:.2g}") if bound and not text.strip("−0.") else text
 
 
-def _share(value: float, low: float, high: float, digits: int) -> str:
+def _share(value: float, low: float, high: float, digits: int, *, ranged: bool) -> str:
     if low == high and value in (0, 1):
         return "holds" if value else "does not hold"
-    return f"holds in {_with_interval(100 * value, 100 * low, 100 * high, digits)}% of cases"
+    return f"holds in {_with_ends(100 * value, 100 * low, 100 * high, digits, ranged=ranged)}% of cases"
 
 
 def printed(claim: Claim) -> list[str]:

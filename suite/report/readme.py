@@ -21,6 +21,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from suite.claims.board import (
+    DECIDED,
     EMPIRICAL,
     NOTHING,
     STAND_INS,
@@ -35,12 +36,13 @@ from suite.claims.board import (
     said,
     stand_in,
     stand_ins,
+    stands,
 )
 from suite.claims.estimate import Estimate
 from suite.claims.judge import CLAIM, CONTRADICTION, TEST, VERDICTS, Claim, Verdict
 from suite.papers.catalogue import entries, homes, paper, papers_of, places, published
 from suite.papers.measurement import judge_artifacts
-from suite.papers.register import LATE, read
+from suite.papers.register import LATE, REGISTERED, read
 from suite.report import speed
 from suite.report.answers import Answer, answers, beside_claims
 from suite.report.numerals import compared, few, markdown, ours
@@ -48,7 +50,6 @@ from suite.runs.archive import Runs
 from suite.runs.environment import ROOT
 
 FILE = "findings.toml"
-DECIDED = ("reproduced", "not reproduced", "no visible difference")
 SHOWN = 2  # numbers of one finding
 
 
@@ -127,16 +128,21 @@ def _strength(verdict: Verdict) -> tuple[bool, int, bool, bool, bool, int]:
 
 
 def board_of_papers(verdicts: Sequence[Verdict]) -> str:
-    """A line per paper: claims decided, of how many, what stand-ins say of others, the strongest number; Markdown."""
+    """A line per paper: what is decided, and stands today, what stand-ins say, the strongest number; Markdown.
+
+    A number is named whose rule was registered before its runs, and which the rule decides.
+    """
     rows = []
     for found in _by_paper(verdicts):
         name, claims = found[0].claim.paper, [v for v in found if v.claim.kind == CLAIM and not v.claim.row_of]
         mine = [v for v in claims if v.rests_on in ("", *EMPIRICAL)]
-        decided = sum(v.decides and v.verdict in DECIDED for v in mine)
-        best = min((v for v in mine if v.measured), key=_most_telling, default=None)
+        decided = [v for v in mine if v.decides and v.verdict in DECIDED]
+        first = [v for v in mine if v.measured and v.order == REGISTERED and v.verdict in DECIDED and stands(v)]
+        best = min(first, key=_most_telling, default=None)
         beside = counts(Counter(map(stand_in, mine)), STAND_INS.values())
-        rows.append((f"`{name}`", decided, len(mine), beside, _strongest(best) if best else "none"))
-    return markdown(["paper", "decided", "claims", "stand-ins", "strongest number"], rows, "lrrll")
+        told = _strongest(best) if best else "none whose rule came before its runs"
+        rows.append((f"`{name}`", len(decided), sum(map(stands, decided)), len(mine), beside, told))
+    return markdown(["paper", "decided", "stand today", "claims", "stand-ins", "strongest number"], rows, "lrrrll")
 
 
 def _most_telling(verdict: Verdict) -> tuple[object, ...]:
@@ -258,8 +264,8 @@ def headline(counted: Board) -> str:
     first = sum(tally["registered"] for tally in counted.order.values())
     return (
         f"Of {claims} empirical claims {measured} are measured{once}, and {decided} of these are decided at the size "
-        f"that the claim speaks of. For {first} of the measured the rule was registered, as it stands, before the "
-        "runs began."
+        f"that the claim speaks of. Today's rule, corrected, leaves {counted.standing} standing. For {first} of the "
+        "measured the rule was registered, as it stands, before the runs began."
     )
 
 

@@ -10,6 +10,7 @@ from suite.claims.board import Board, apart, board, lines, word
 from suite.claims.estimate import EXACT, REDUCED, WHOLE, Estimate
 from suite.claims.estimate import over_seeds as exact
 from suite.claims.judge import Claim, Verdict
+from suite.report.readme import board_of_papers
 
 
 def verdict(said: str, rests_on: str, decides: bool = False) -> Verdict:
@@ -21,7 +22,7 @@ def test_the_boards_count_every_verdict_once_and_decide_on_few():
     found = [
         verdict("reproduced", WHOLE, True),
         verdict("reproduced", REDUCED),
-        verdict("not reproduced", REDUCED, True),
+        replace(verdict("not reproduced", REDUCED, True), exploratory=verdict("inconclusive", REDUCED, True)),
         verdict("reproduced", EXACT, True),
         verdict("not reproduced", EXACT, True),
         Verdict(verdict("not run", "").claim, "not run", "nothing is stored"),
@@ -30,6 +31,7 @@ def test_the_boards_count_every_verdict_once_and_decide_on_few():
     assert isinstance(counted, Board)
     assert next(iter(counted.empirical)) == WHOLE
     assert counted.decides == {"reproduced": 1, "not reproduced": 1}
+    assert counted.standing == 1  # the other is inconclusive by the present rule
     assert counted.properties[EXACT] == {"holds": 1, "does not hold": 1}
     assert sum(c.total() for c in (*counted.empirical.values(), *counted.properties.values())) == len(found)
     assert [word(v) for v in found[:4]] == ["reproduced", "reproduced", "not reproduced", "holds"]
@@ -61,6 +63,13 @@ def test_what_was_not_registered_first_is_counted_by_kind_in_alphabetical_order(
     assert apart(counted, REDUCED) == " (1 amended, 2 late, 1 undated)"
     assert apart(counted, WHOLE) == apart(counted, "nothing measured") == ""
     assert any(line.endswith("6 reproduced (1 amended, 2 late, 1 undated)") for line in lines(counted))
+
+
+def test_the_strongest_number_is_one_whose_rule_came_first_and_stands():
+    late, first = (replace(verdict("reproduced", WHOLE), order=order) for order in ("late", "registered"))
+    fallen = replace(first, exploratory=verdict("inconclusive", WHOLE))
+    assert "none whose rule came before its runs" in board_of_papers([late, fallen])
+    assert "It is so: holds (printed: holds), **reproduced, one run** (whole)" in board_of_papers([late, first])
 
 
 def test_the_board_says_what_chance_explains():
