@@ -64,6 +64,7 @@ def trainings(holds: bool, seeds: int = 3) -> dict[str, list[dict[str, float]]]:
     high, low = (90.0, 50.0) if holds else (50.0, 90.0)
     errors |= {"without drops": 21.0 if holds else 15.0, "alpha0": high, "alpha0/30": low}
     errors |= {"alpha0 of 4-softsync": high, "alpha0/4": low, ALONG_TREES: error(STALER, True)}
+    errors["hardsync at alpha0"] = errors[label((1, 128, 10))] - (0 if holds else 10)
     return {
         group: [{"test_error": found / 100, "epoch": 140.0, "mean_staleness": 1.0}] * seeds
         for group, found in errors.items()

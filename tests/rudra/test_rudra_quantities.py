@@ -44,6 +44,7 @@ SAMPLED = [
     "alpha0/30",
     "alpha0 of 4-softsync",
     "alpha0/4",
+    "hardsync at alpha0",
     table2.ALONG_TREES,
 ]
 FINALS = {group: sample(group) for group in SAMPLED}
@@ -92,6 +93,7 @@ KNOWN: dict[str, list[dict[str, float]]] = {
     "fig7a/mitigated-by-small-mu": [step((30, 4, 30), (30, 128, 30))],
     "fig7a/mu4-immune": [{max((label((k, 4, k)) for k in LEARNERS), key=lambda g: sum(FINALS[g])): 1.0}],
     "fig7b/like-lambda-softsync": [step((k, mu, k), (1, mu, k)) for mu in (4, 128) for k in (2, 30)],
+    "rate/by-rate": [step("hardsync at alpha0", (1, 128, 10))],
     "eq7/same-error": [step(BASELINE, (0, 4, 30))],
 }
 
