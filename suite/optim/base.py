@@ -65,8 +65,11 @@ class Algorithm(Steps):
         plain["losses"] = json.dumps(flatten(self._losses, "losses", tensors))
         flatten(self.buffers.sets(), "buffer", tensors)
         tensors = {name: tensor.clone() for name, tensor in tensors.items()}
+        further = self._further_state()
+        if self.solver.groups is not self.param_groups:  # within an update of several learners
+            further["settings"] = self.solver.groups
         shown = dict(self.state)  # hooks may have left something there
-        self.state.update({"tensors": tensors, "plain": plain, **self._further_state()})  # type: ignore[dict-item]
+        self.state.update({"tensors": tensors, "plain": plain, **further})  # type: ignore[dict-item]
         try:
             return super().state_dict()
         finally:
@@ -101,7 +104,7 @@ class Algorithm(Steps):
         self._check_state(held)
         self._settle()
         super().__setstate__({"state": defaultdict(dict), "param_groups": state["param_groups"]})
-        self.solver.groups = self.param_groups
+        self.solver.groups = held.get("settings", self.param_groups)
         self.solver.lay_out(self.vector)  # lets go of the rows before
         tensors, plain = held["tensors"], held["plain"]
         here = {name: value.to(self._gradients.device, copy=True) for name, value in tensors.items()}

@@ -19,7 +19,7 @@ from suite.communication.group import Group
 from suite.optim import averaging, joining
 from suite.optim.core import Core, widened
 from suite.optim.module import Buffers, Membership, Reminder, Tested, check_device, digest, unwrapped
-from suite.optim.solver import Base, Grouped, Wrapped, comparable, parameters_of, prototype, sgd_defaults
+from suite.optim.solver import Base, Grouped, Wrapped, comparable, parameters_of, prototype, settings_now, sgd_defaults
 from suite.optim.vector import Loss, Pieces, Vector
 
 Closure = Callable[[], Any]
@@ -220,6 +220,8 @@ class Steps(torch.optim.Optimizer):
         """Take the gradients in the parameters, and their loss, as those of the learner whose turn it is."""
         self._check()
         learner, turn = len(self._losses), self.core.round(self.t, self.group.rank * self.learners)
+        if learner == 0 and self.learners > 1:  # an update has one rate, which schedules may change after each batch
+            self.solver.groups = [settings_now(group) for group in self.param_groups]
         if self.core.by_learner:
             self.core.step(self.core_state, turn, learner, self._own_gradient())
         collected = (None, ()) if self.core.by_learner else self._collect(learner)
@@ -228,6 +230,7 @@ class Steps(torch.optim.Optimizer):
         if len(self._losses) == self.learners:
             losses, self._losses = self._losses, []
             self._tell(turn, losses, *collected)
+            self.solver.groups = self.param_groups
         self._load()
 
     def _own_gradient(self) -> Tensor | Pieces:
@@ -330,7 +333,7 @@ class Steps(torch.optim.Optimizer):
         self.group.everyone(None, "take_up()")
         self.vector.gather()
         self._share()
-        self._losses = []
+        self._losses, self.solver.groups = [], self.param_groups
         self.core_state = self.core.moved(self.core_state, self.vector.x, centre=True)
         self.solver.lay_out(self.vector)  # lets go of the rows before
         self.buffers = Buffers(self._membership, self.learners)
