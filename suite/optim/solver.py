@@ -144,7 +144,7 @@ def sgd_defaults(kind: type, settings: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
-def settings_now(group: Mapping[str, Any]) -> dict[str, Any]:
+def current(group: Mapping[str, Any]) -> dict[str, Any]:
     """A parameter group's settings without its parameters; a schedule may write over a rate that is a tensor."""
     return {
         name: value.clone() if isinstance(value, Tensor) else value
@@ -155,7 +155,7 @@ def settings_now(group: Mapping[str, Any]) -> dict[str, Any]:
 
 def comparable(group: Mapping[str, Any]) -> dict[str, Any]:
     """A parameter group's settings for processes to compare: numbers as they are, everything else as text."""
-    plain = settings_now(group)
+    plain = current(group)
     numbers = {name: float(value) for name, value in plain.items() if isinstance(value, int | float | Tensor)}
     return {name: numbers.get(name, repr(value)) for name, value in plain.items()}
 
