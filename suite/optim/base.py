@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor
 
 from suite.optim.files import newest_checkpoint, write_checkpoint
+from suite.optim.module import Buffers
 from suite.optim.solver import Wrapped
 from suite.optim.steps import Steps
 from suite.training.checkpoint import flatten, rebuild
@@ -65,8 +67,11 @@ class Algorithm(Steps):
         plain["losses"] = json.dumps(flatten(self._losses, "losses", tensors))
         flatten(self.buffers.sets(), "buffer", tensors)
         tensors = {name: tensor.clone() for name, tensor in tensors.items()}
+        further = self._further_state()
+        if self.solver.groups is not self.param_groups:  # within an update of several learners
+            further["settings"] = self.solver.groups
         shown = dict(self.state)  # hooks may have left something there
-        self.state.update({"tensors": tensors, "plain": plain, **self._further_state()})  # type: ignore[dict-item]
+        self.state.update({"tensors": tensors, "plain": plain, **further})  # type: ignore[dict-item]
         try:
             return super().state_dict()
         finally:
@@ -101,7 +106,7 @@ class Algorithm(Steps):
         self._check_state(held)
         self._settle()
         super().__setstate__({"state": defaultdict(dict), "param_groups": state["param_groups"]})
-        self.solver.groups = self.param_groups
+        self.solver.groups = held.get("settings", self.param_groups)
         self.solver.lay_out(self.vector)  # lets go of the rows before
         tensors, plain = held["tensors"], held["plain"]
         here = {name: value.to(self._gradients.device, copy=True) for name, value in tensors.items()}
@@ -155,6 +160,26 @@ class Algorithm(Steps):
         self.buffers.put(sets[0])
         self.buffers.own = sets if self.learners > 1 else []
 
+    @torch.no_grad()
+    def take_up(self) -> None:
+        """Make the module's present weights and buffers those of all learners and of the centre.
+
+        For weights written by ``module.load_state_dict``, say. Gradients that wait for their update are dropped;
+        momentum stays, but a centre's begins anew. Every process must call it, and takes up those of process 0.
+
+        Raises:
+            ValueError: exchanges are under way, or the module was moved.
+        """
+        self._refuse_displaced()
+        self.group.everyone(None, "take_up()")
+        self.vector.gather()
+        self._share()
+        self._losses, self.solver.groups = [], self.param_groups
+        self.core_state = self.core.moved(self.core_state, self.vector.x, centre=True)
+        self.solver.lay_out(self.vector)  # lets go of the rows before
+        self.buffers = Buffers(self._membership, self.learners)
+        self._load()
+
     def __getstate__(self) -> dict[str, Any]:
         """Refused with TypeError: what a copy would need, it has only together with a module of its own."""
         raise TypeError(
@@ -181,7 +206,10 @@ class Algorithm(Steps):
             loader: of batches, such as a ``DataLoader``.
 
         Returns:
-            An iterator over its batches.
+            An iterator over its batches. A pass that is left by ``break`` is over: save within it before that.
+
+        Raises:
+            ValueError: the pass that was saved had more batches than the loader has.
         """
         begun, had, now = self._random_state(), 0, None
         if self._resumed is not None:
@@ -190,15 +218,20 @@ class Algorithm(Steps):
             self._resumed = None
             self._set_random_state(begun)
         batches = iter(loader)
-        for _ in range(had):
-            next(batches, None)
+        if (found := sum(1 for _ in itertools.islice(batches, had))) < had:
+            raise ValueError(
+                f"the pass was saved after {had} batches, and the loader gives {found}; resume with the loader, and "
+                "the batch size, that it was saved with"
+            )
         if now is not None:
             self._set_random_state(now)
-        for batch in batches:
-            had += 1
-            self._pass = begun, had
-            yield batch
-        self._pass = None
+        try:
+            for batch in batches:
+                had += 1
+                self._pass = begun, had
+                yield batch
+        finally:  # also where the loop is left
+            self._pass = None
 
     def _random_state(self) -> dict[str, Tensor]:
         state = {"cpu": torch.get_rng_state()}

@@ -6,7 +6,7 @@ import copy
 import hashlib
 import warnings
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -217,51 +217,37 @@ def _fitting(held: Tensor | None, current: Tensor) -> Tensor:
     return current if held is None or held.shape != current.shape else held
 
 
-def copied(module: nn.Module, shared: Iterable[Tensor] = ()) -> nn.Module:
-    """A copy, which has the ``shared`` tensors themselves. Raises ValueError for a module that has none."""
+def copied(module: nn.Module, given: Mapping[int, Tensor]) -> nn.Module:
+    """A copy in evaluation mode, which has the tensors ``given`` in place of those of these ids.
+
+    Raises ValueError for a module that has none.
+    """
+    # Results of computations that a part keeps, such as its last activation, do not belong to the copy's graph.
+    kept = [value for part in module.modules() for value in vars(part).values() if isinstance(value, Tensor)]
+    results = {id(value): value.detach().clone() for value in kept if value.grad_fn is not None}
     try:
-        with torch.inference_mode(False):  # what is made in it could not be trained or refreshed outside
-            return copy.deepcopy(module, {id(tensor): tensor for tensor in shared})
+        return copy.deepcopy(module, {**results, **given}).eval()
     except Exception as error:
         reason = str(error).partition("\n")[0]
         raise ValueError(
             f"the module cannot be copied by copy.deepcopy, and average() returns a copy ({reason}); keep in it no "
-            "results of computations, such as torch.nn.utils.weight_norm's (parametrizations.weight_norm has none)"
+            "lists of results of computations, and nothing that cannot be copied"
         ) from error
 
 
-class Tested:
-    """A copy of the module in evaluation mode, made when first asked for and refreshed afterwards.
+@torch.no_grad()
+def tested(module: nn.Module, trained: Sequence[Tensor], values: Sequence[Tensor], buffers: Tensor) -> nn.Module:
+    """A copy in evaluation mode with ``values`` in place of the ``trained`` parameters, and means of buffers.
 
-    Raises ValueError, before it is asked for, for a module that cannot be copied.
+    ``buffers`` [q] are the means of what ``Buffers.total`` adds; all else is the module's.
     """
-
-    def __init__(self, module: nn.Module):
-        copied(module, [*module.parameters(), *module.buffers()])
-        self.module = module
-        self._copy: nn.Module | None = None
-
-    @torch.no_grad()
-    def refreshed(self, trained: Sequence[Tensor], values: Sequence[Tensor], buffers: Tensor) -> nn.Module:
-        """The copy with ``values`` in place of the ``trained`` parameters, and means of what ``Buffers.total`` adds.
-
-        ``buffers`` [q] are these means; all other parameters and buffers are the module's.
-        """
-        if self._copy is None:
-            self._copy = copied(self.module).eval()
-            for parameter in self._copy.parameters():
-                parameter.grad = None
-        given = {id(parameter): value for parameter, value in zip(trained, values, strict=True)}
-        for mine, theirs in zip(self._copy.parameters(), self.module.parameters(), strict=True):
-            mine.copy_(given.get(id(theirs), theirs))
-        averaged = [b for b in persistent(self.module).values() if b.is_floating_point()]
-        means = dict(zip(map(id, averaged), buffers.split([b.numel() for b in averaged]), strict=True))
-        for tested, part in zip(self._copy.modules(), self.module.modules(), strict=True):
-            for name, current in part._buffers.items():
-                held = tested._buffers.get(name)
-                if current is None or held is None or held.shape != current.shape:
-                    held = None if current is None else current.clone()
-                    tested.register_buffer(name, held, persistent=name not in part._non_persistent_buffers_set)
-                if current is not None and held is not None:
-                    held.copy_(means.get(id(current), current).view(held.shape))
-        return self._copy
+    averaged = [b for b in persistent(module).values() if b.is_floating_point()]
+    means = buffers.split([b.numel() for b in averaged])
+    with torch.inference_mode(False):  # what is made in it could not be trained outside
+        given = {
+            id(old): torch.empty_like(old).copy_(new.view(old.shape))
+            for old, new in zip([*trained, *averaged], [*values, *means], strict=True)
+        }
+        for parameter in trained:
+            given[id(parameter)] = nn.Parameter(given[id(parameter)], parameter.requires_grad)
+        return copied(module, given)

@@ -26,6 +26,7 @@ from suite.communication.collectives import Local
 from suite.communication.group import Group
 from suite.optim import joining
 from suite.optim.core import Core
+from suite.optim.module import tested
 from suite.optim.softsync import Softsync
 from suite.optim.solver import SETTINGS, Grouped
 from suite.optim.vector import Loss
@@ -224,10 +225,10 @@ class Remote(Softsync):
         """The model to test, with the mean of the learners' batch-norm statistics on the server, else its own.
 
         Returns:
-            A copy of the module in evaluation mode, refreshed.
+            A copy of the module in evaluation mode.
         """
         buffers = self.buffers.total() if self._mean_buffers is None else self._mean_buffers
-        return self._tested.refreshed(self.vector.parameters, self.vector.views(self.vector.x), buffers)
+        return tested(self.module, self.vector.parameters, self.vector.views(self.vector.x), buffers)
 
     def state_dict(self) -> dict[str, Any]:
         """Refused with ValueError."""

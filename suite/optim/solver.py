@@ -144,9 +144,18 @@ def sgd_defaults(kind: type, settings: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
+def current(group: Mapping[str, Any]) -> dict[str, Any]:
+    """A parameter group's settings without its parameters; a schedule may write over a rate that is a tensor."""
+    return {
+        name: value.clone() if isinstance(value, Tensor) else value
+        for name, value in group.items()
+        if name not in ("params", "param_names")
+    }
+
+
 def comparable(group: Mapping[str, Any]) -> dict[str, Any]:
     """A parameter group's settings for processes to compare: numbers as they are, everything else as text."""
-    plain = {name: value for name, value in group.items() if name not in ("params", "param_names")}
+    plain = current(group)
     numbers = {name: float(value) for name, value in plain.items() if isinstance(value, int | float | Tensor)}
     return {name: numbers.get(name, repr(value)) for name, value in plain.items()}
 

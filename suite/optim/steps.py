@@ -18,8 +18,8 @@ from suite.communication.collectives import Processes, in_process
 from suite.communication.group import Group
 from suite.optim import averaging, joining
 from suite.optim.core import Core, widened
-from suite.optim.module import Buffers, Membership, Reminder, Tested, check_device, digest, unwrapped
-from suite.optim.solver import Base, Grouped, Wrapped, comparable, parameters_of, prototype, sgd_defaults
+from suite.optim.module import Buffers, Membership, Reminder, check_device, copied, digest, tested, unwrapped
+from suite.optim.solver import Base, Grouped, Wrapped, comparable, current, parameters_of, prototype, sgd_defaults
 from suite.optim.vector import Loss, Pieces, Vector
 
 Closure = Callable[[], Any]
@@ -74,7 +74,7 @@ class Steps(torch.optim.Optimizer):
         self._share()
         joining.own_random_numbers(self.group)
         self.buffers = Buffers(self._membership, self.learners)
-        self._tested = Tested(self.module)
+        copied(self.module, {id(held): held for held in [*self.module.parameters(), *self.module.buffers()]})
         self._losses: list[Loss] = []  # of the learners that have had their batch in this update
         self.core = self._core(self.vector.x if self._fused else None)
         if self._fused and not self.core.in_place:  # a rule that has no update in place makes new vectors
@@ -220,6 +220,8 @@ class Steps(torch.optim.Optimizer):
         """Take the gradients in the parameters, and their loss, as those of the learner whose turn it is."""
         self._check()
         learner, turn = len(self._losses), self.core.round(self.t, self.group.rank * self.learners)
+        if learner == 0 and self.learners > 1:  # an update has one rate, which schedules may change after each batch
+            self.solver.groups = [current(group) for group in self.param_groups]
         if self.core.by_learner:
             self.core.step(self.core_state, turn, learner, self._own_gradient())
         collected = (None, ()) if self.core.by_learner else self._collect(learner)
@@ -228,6 +230,7 @@ class Steps(torch.optim.Optimizer):
         if len(self._losses) == self.learners:
             losses, self._losses = self._losses, []
             self._tell(turn, losses, *collected)
+            self.solver.groups = self.param_groups
         self._load()
 
     def _own_gradient(self) -> Tensor | Pieces:
@@ -316,26 +319,6 @@ class Steps(torch.optim.Optimizer):
             self.core_state = self.core.moved(self.core_state, x, centre=False)
         self.vector.count()
 
-    @torch.no_grad()
-    def take_up(self) -> None:
-        """Make the module's present weights and buffers those of all learners and of the centre.
-
-        For weights written by ``module.load_state_dict``, say. Gradients that wait for their update are dropped;
-        momentum stays, but a centre's begins anew. Every process must call it, and takes up those of process 0.
-
-        Raises:
-            ValueError: exchanges are under way, or the module was moved.
-        """
-        self._refuse_displaced()
-        self.group.everyone(None, "take_up()")
-        self.vector.gather()
-        self._share()
-        self._losses = []
-        self.core_state = self.core.moved(self.core_state, self.vector.x, centre=True)
-        self.solver.lay_out(self.vector)  # lets go of the rows before
-        self.buffers = Buffers(self._membership, self.learners)
-        self._load()
-
     def _refuse_unfrozen(self) -> None:
         if thawed := [p for p in self._frozen if p.requires_grad]:
             raise ValueError(
@@ -384,7 +367,7 @@ class Steps(torch.optim.Optimizer):
         Training goes on where it was.
 
         Returns:
-            The copy, in evaluation mode; it is the same one each time, refreshed.
+            The copy, in evaluation mode, made anew each time.
 
         Raises:
             ValueError: a trained parameter is not in the module any more.
@@ -396,4 +379,4 @@ class Steps(torch.optim.Optimizer):
         self.group.everyone(None, "average()")
         if self.group.size > 1 and total.numel():
             total = Processes(self.group).sum(total[None])
-        return self._tested.refreshed(self.vector.parameters, values, total / (self.learners * self.group.size))
+        return tested(self.module, self.vector.parameters, values, total / (self.learners * self.group.size))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
-import warnings
+from functools import partial
+from typing import Any
 
 import optim_bodies as bodies
 import pytest
@@ -97,20 +98,34 @@ def test_a_default_process_group_without_a_backend_is_understood():
     assert spawn(bodies.joined_without_a_backend, 2, timeout=20) == [["gloo", 2.0]] * 2
 
 
-def test_a_model_to_test_that_was_first_asked_for_in_inference_mode_is_refreshed_outside():
+def test_a_model_to_test_that_was_asked_for_in_inference_mode_can_be_trained_outside():
     module = network()
     opt = DelayedSGD(module, lr=0.1)
     with torch.inference_mode():
-        opt.average()(torch.zeros(1, 1, 6, 6))
-    opt.average()(torch.zeros(1, 1, 6, 6)).sum().backward()
-    assert opt.average()[0].weight.grad is not None
+        model = opt.average()
+    model(torch.zeros(1, 1, 6, 6)).sum().backward()
+    assert model[0].weight.grad is not None
 
 
-def normed() -> nn.Module:
-    """Whose weight is the result of a computation: it cannot be copied."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)
-        return nn.Sequential(nn.utils.weight_norm(nn.Linear(2, 2)))
+@pytest.mark.parametrize("make", [partial(SMA, learners=1, alpha=0.1), DelayedSGD])
+def test_the_model_to_test_is_the_module_as_it_is_now(make: Any):
+    """Its numbers, parts and last activation, not those of the first model that was asked for."""
+    module = network()
+    opt = make(module, lr=0.0)
+    opt.average().train()
+    module[5] = nn.Sequential(nn.Hardtanh(), nn.Dropout(0.9))
+    module[1].eps = 0.5
+    module.last = module(torch.ones(2, 1, 6, 6))
+    module.last.sum().backward()
+    opt.step()
+    assert torch.equal(opt.average()(torch.ones(2, 1, 6, 6)), module.eval()(torch.ones(2, 1, 6, 6)))
+
+
+def keeping() -> nn.Module:
+    """A list of results, which cannot be copied."""
+    module = nn.Linear(2, 2)
+    module.kept = [module.weight + 1]
+    return module
 
 
 def spread() -> nn.Module:
@@ -125,7 +140,7 @@ def spread() -> nn.Module:
     ("make", "message"),
     [
         (lambda: DelayedSGD(nn.ReLU(), lr=0.1), "no parameters to train"),
-        (lambda: DelayedSGD(normed(), lr=0.1), "cannot be copied by copy.deepcopy, .* explicitly by the user"),
+        (lambda: DelayedSGD(keeping(), lr=0.1), "cannot be copied by copy.deepcopy, .* explicitly by the user"),
         (lambda: DelayedSGD(spread(), lr=0.1), r"module.1 is wrapped in Distributed.* \(module.1.module\)"),
         (lambda: SMA(network(), lr=0.1, learners=0), "learners=0 must be a whole number of at least 1"),
         (lambda: SMA(network(), lr=0.1, learners=3, devices=2), "3 learners cannot be spread evenly over devices=2"),

@@ -103,12 +103,25 @@ def test_every_kind_of_loader_is_taken_up_within_its_pass(tmp_path: Path, kind: 
     assert torch.equal(train(*made("SMA", seed=7), epochs=3, folder=tmp_path, kind=kind), straight)
 
 
-def test_a_pass_that_is_left_does_not_shorten_the_next():
-    opt, _ = made("SMA")
+@pytest.mark.parametrize(("inside", "left"), [(True, 5), (False, 8)])
+def test_a_pass_that_is_left_is_over_and_one_that_was_saved_needs_its_batches(
+    tmp_path: Path, inside: bool, left: int
+):
     loader = DataLoader(Noisy(), batch_size=2, shuffle=True)
-    for _ in opt.epoch(loader):
-        break
+    opt, _ = made("SMA")
+    for number, _ in enumerate(opt.epoch(loader)):
+        if number == 2:
+            opt.save(tmp_path)
+            break
+    if not inside:
+        opt.save(tmp_path)
     assert len(list(opt.epoch(loader))) == 8
+    opt.resume(tmp_path)
+    assert len(list(opt.epoch(loader))) == left
+    opt.resume(tmp_path)
+    if inside:
+        with pytest.raises(ValueError, match="saved after 3 batches, and the loader gives 2"):
+            next(opt.epoch(DataLoader(Noisy(), batch_size=8)))
 
 
 @ALL

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import shutil
 from functools import partial
 from pathlib import Path
@@ -53,21 +54,26 @@ def test_a_state_of_the_middle_of_a_round_is_gone_on_from_twice(name: str, fused
     assert torch.equal(steps(again, other, 7, 6), end)
 
 
-@pytest.mark.parametrize(
-    "make", [SMA, LocalSGD, partial(LocalSGD, base=torch.optim.SGD)], ids=["SMA", "Local", "base"]
-)
-def test_a_learner_steps_at_its_own_batch_with_the_rate_of_that_moment(make: Any):
-    module = nn.Linear(1, 1, bias=False)
-    module.weight.data.fill_(1.0)
-    opt = make(module, lr=0.5)
+@pytest.mark.parametrize("way", [partial(SMA, tau=0), LocalSGD], ids=["SMA", "LocalSGD"])
+@pytest.mark.parametrize("how", [{}, {"fused": False}, {"base": torch.optim.SGD}], ids=str)
+@pytest.mark.parametrize("rate", [0.5, torch.tensor(0.5)], ids=["number", "tensor"])
+def test_the_learners_of_an_update_step_with_the_rate_that_it_began_with(way: Any, how: dict, rate: Any):
+    """A schedule steps after every batch, and the update goes on from a state of its middle."""
     moved = []
-    for rate in (0.5, 0.25):
-        opt.param_groups[0]["lr"] = rate
-        module(torch.ones(1, 1)).sum().backward()
-        opt.step()
-        opt.zero_grad()
+    for interrupted in (False, True):
+        module = nn.Linear(1, 1, bias=False)
+        module.weight.data.fill_(4.0)
+        opt = way(module, lr=copy.deepcopy(rate), learners=3, **how)
+        schedule = torch.optim.lr_scheduler.LambdaLR(opt, lambda batch: 1 / 2**batch)
+        for batch in range(6):
+            if interrupted and batch % 3 == 2:
+                opt.load_state_dict(opt.state_dict())
+            opt.zero_grad()
+            module(torch.ones(1, 1)).sum().backward()
+            opt.step()
+            schedule.step()
         moved.append(opt.core_state.replicas.view(-1).tolist())
-    assert moved == [[0.5, 1.0], [0.5, 0.75]]
+    assert moved == [[3.5 - 0.5 / 8] * 3] * 2
 
 
 def test_a_round_begun_with_the_figures_solver_goes_on_with_the_fused_one_and_not_back():
