@@ -31,7 +31,7 @@ def job(monkeypatch):
         monkeypatch.setattr(reproduce, "board", lambda found: None)
         monkeypatch.setattr(reproduce, "lines", lambda _: [f"{len(found)} claims", "and what they say"])
         monkeypatch.setattr(
-            reproduce, "write_site", lambda *_: SimpleNamespace(index=Path("report/index.html"), faults=())
+            reproduce, "write_site", lambda *_: (Path("report/index.html"), SimpleNamespace(faults=()))
         )
         monkeypatch.setattr(reproduce, "committed_verdicts", lambda profile: dict(COMMITTED))
         monkeypatch.setattr(reproduce, "write_verdicts", lambda profile, found: [Path("verdicts-smoke.json")])
