@@ -25,6 +25,7 @@ from suite.optim.vector import Loss, Pieces, Vector
 Closure = Callable[[], Any]
 Collected = tuple[Tensor | Pieces, Sent]  # sums of gradients, and what of them has been sent
 FUSED = (torch.float32, torch.float64)  # types that torch's fused SGD takes on every device
+FOREIGN = ("dampening", "maximize", "nesterov")  # settings of torch's SGD that the papers' has not
 
 
 class Steps(torch.optim.Optimizer):
@@ -151,7 +152,11 @@ class Steps(torch.optim.Optimizer):
         Raises:
             ValueError: in the middle of an update (between the batches of several learners, or with exchanges under
                 way), for parameters that are not the module's, and where none is left.
+            TypeError: for a setting of torch's SGD that this one has not.
         """
+        if self.base is None and (odd := sorted(name for name in FOREIGN if param_group.get(name))):
+            cure = "settings of another optimiser come with base=..."
+            raise TypeError(f"{type(self).__name__} has no setting {odd[0]}; {cure}")
         if self._begun:
             self._require_rest("add_param_group")
         super().add_param_group(param_group)
@@ -163,9 +168,12 @@ class Steps(torch.optim.Optimizer):
                 "must be, as the module is what is averaged and tested"
             )
         added = [p for p in group["params"] if p.requires_grad]
-        if group["params"] and not added:
+        if self._begun and group["params"] and not added:
             self.param_groups.pop()
             raise ValueError("none of these parameters requires a gradient; unfreeze them before they are added")
+        if names := group.get("param_names"):
+            trained = zip(names, group["params"], strict=True)
+            group["param_names"] = [name for name, parameter in trained if parameter.requires_grad]
         self._frozen += [p for p in group["params"] if not p.requires_grad]
         self._frozen = [p for p in self._frozen if not any(p is other for other in added)]
         group["params"] = added

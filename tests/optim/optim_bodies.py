@@ -171,7 +171,7 @@ def bring(group: Group, what: str) -> None:
     elif what == "schedule":  # as ReduceLROnPlateau does by losses that are not all processes'
         opt = DelayedSGD(network(), lr=0.1, group=group)
         opt.param_groups[0]["lr"] /= 1 + odd
-        opt.save("nowhere")
+        opt.save(Path(os.devnull) / "nowhere")
     else:
         settings = {"lr": 0.2 if odd and what == "rate" else 0.1, "delay": int(odd and what == "delay")}
         DelayedSGD(network(), group=group, **settings)

@@ -134,6 +134,7 @@ def test_a_group_that_is_added_is_stepped_by_the_base_and_restart_forgets():
         (lambda m: SMA(m, base=optim.AdamW, lr=0.1, nesterov=True), TypeError, "nesterov"),
         (lambda m: SMA(m, lr=0.1, nesterov=True), TypeError, "no setting nesterov; it has lr, momentum"),
         (lambda m: DelayedSGD(m), TypeError, "DelayedSGD needs lr"),
+        (lambda m: SMA(m, [{"params": m.parameters(), "maximize": True}], lr=0.1), TypeError, "no setting maximize"),
     ],
 )
 def test_bases_and_settings_that_cannot_be_are_refused(make, error: type, message: str):
