@@ -110,7 +110,8 @@ class Experiment:
     """How to run a kind of specification, and what that is expected to cost.
 
     ``load`` imports and returns the body. ``seconds`` estimates one core of the reference CPU; ``needs`` names
-    data sets; ``memory`` is peak bytes. None of the three imports torch.
+    data sets; ``memory`` is peak bytes. None of the three imports torch. ``settings`` are all that it knows, as in
+    :data:`suite.training.settings.TRAINING`; without them only common numbers are looked at before it runs.
     """
 
     load: Callable[[], Body]
@@ -122,6 +123,7 @@ class Experiment:
     measure: Callable[[], Measure] | None = None  # imports what chooses an execution
     pilot: Callable[[], Pilot] | None = None  # imports what times a piece of a run
     check: Callable[[], Check] | None = None  # imports what finds settings that no run could have
+    settings: Mapping[str, type | int | float] | None = None
     timed: bool = False  # its results rest on times of the machine at hand: no two runs of it agree
     clock: str = ""  # of its numbers: "none" (exact), "virtual", or "asleep" (it sleeps to compute and exchanges)
     arithmetic: bool = False  # it counts and calculates, so that every execution agrees to rounding

@@ -13,12 +13,45 @@ or by an entry point, which is found without an import::
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping
+import difflib
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from functools import cached_property
 from importlib import metadata
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Value = TypeVar("Value")
+NEAR, CLOSE = 3, 0.75  # names that are said where one is not known, and how alike they must be
+
+
+def likely(name: str, known: Iterable[str]) -> str:
+    """The names that may be meant by one that is not known, which have its last part or one like it; or all.
+
+    Example:
+        >>> likely("algorithm.alhpa", ["algorithm.alpha", "rate"])
+        'did you mean algorithm.alpha?'
+    """
+    names, last = sorted(known), name.rpartition(".")[2]
+    same = [each for each in names if each.rpartition(".")[2] == last]
+    alike = [each for each in names if difflib.get_close_matches(last, [each.rpartition(".")[2]], 1, CLOSE)]
+    meant = list(dict.fromkeys([*same, *alike]))[:NEAR]
+    return f"did you mean {' or '.join(meant)}?" if meant else f"there are {', '.join(names) or 'none'}"
+
+
+def check_options(what: str, function: Callable[..., Any], given: int, options: Mapping[str, Any]) -> None:
+    """Raise ValueError for options that a function does not take, or lacks, beside ``given`` arguments before them.
+
+    Example:
+        >>> check_options("shape", lambda turn, corners=4: corners, 1, {"cornrs": 3})
+        Traceback (most recent call last):
+        ValueError: shape: got an unexpected keyword argument 'cornrs'; options are corners
+    """
+    signature = inspect.signature(function)
+    try:
+        signature.bind(*range(given), **options)
+    except TypeError as error:
+        names = ", ".join(list(signature.parameters)[given:]) or "none"
+        raise ValueError(f"{what}: {error}; options are {names}") from None
 
 
 class UnknownName(ValueError, KeyError):

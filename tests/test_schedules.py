@@ -43,5 +43,5 @@ def test_a_schedule_grows_to_one_and_falls_along_half_a_cosine():
     assert shape == pytest.approx([0.25, 1.0, 1.0, 0.6, 0.2])
     assert [shape_at({"warmup": 2}, 9, turn) for turn in (0, 1, 8)] == [0.5, 1.0, 1.0]
     assert shape_at({}, 9, 0) == 1.0
-    with pytest.raises(ValueError, match="unexpected keyword argument 'cosinus'; options are turn, updates, warmup"):
+    with pytest.raises(ValueError, match="unexpected keyword argument 'cosinus'; options are warmup"):
         shape_at({"cosinus": 0.0}, 9, 0)

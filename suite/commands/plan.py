@@ -23,6 +23,7 @@ from suite.papers.catalogue import SelectorError, experiment, published
 from suite.runner.calibration import Calibration
 from suite.runs.store import Store
 from suite.spec import RunSpec
+from suite.training.settings import check_run
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,8 @@ def plan(
 ) -> list[Planned]:
     """All runs of the selected artifacts at a profile, each once; of every group the first ``seeds`` alone.
 
-    ``only`` is a name or glob of groups. Raises SelectorError where there is none of it.
+    ``only`` is a name or glob of groups. Raises SelectorError where there is none of it, ValueError for settings that
+    no run could have.
     """
     wanted: dict[str, tuple[RunSpec, str, list[str]]] = {}
     groups = [(a.id, *each) for _, artifacts in selection for a in artifacts for each in a.runs(profile).items()]
@@ -59,6 +61,10 @@ def plan(
     planned = []
     for spec, group, users in wanted.values():
         kind = experiment(spec.experiment)
+        try:
+            check_run(spec, kind.settings)
+        except ValueError as error:
+            raise ValueError(f"{users[0]}, {group!r}: {error}") from None
         cost = kind.seconds(spec), kind.memory(spec), kind.data(spec)
         planned.append(Planned(spec, *cost, tuple(dict.fromkeys(users)), group))
     return planned

@@ -27,9 +27,9 @@ from suite.report.data import encoded, plotted
 from suite.report.drawing import Drawing, file_name, filled, image, stamped, write
 from suite.report.numerals import few, ours, values
 from suite.runs.archive import Runs
-from suite.spec import canonical, trainings
-from suite.training.build import check_numbers
+from suite.spec import canonical
 from suite.training.numerics import choose, pick_device
+from suite.training.settings import check_run
 
 UNCHANGED = "unchanged"
 ABREAST = 2  # drawings in a row
@@ -115,8 +115,7 @@ def check_settings(groups: Groups, varied: Sequence[Variation], data: Path | Non
             here = all(available(name, data)[0] for name in made.data(spec))
             with TemporaryDirectory() as folder:
                 try:
-                    for stage in trainings(spec):
-                        check_numbers(stage.settings)
+                    check_run(spec, made.settings)
                     if made.check is not None and here:
                         made.check()(spec, Context(Path(folder), choose(spec, on, 1), data))
                 except DataError:

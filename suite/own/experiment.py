@@ -9,7 +9,8 @@ import inspect
 import itertools
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from pathlib import Path
@@ -19,10 +20,12 @@ from suite.data.catalogue import DATASETS, DataError, DatasetInfo
 from suite.experiment import Experiment
 from suite.lazy import np
 from suite.own.figure import panel
-from suite.own.variation import Variation, changed, written
+from suite.own.variation import Variation, changed, checked, written
 from suite.papers.artifact import Groups, Paper
 from suite.runner.cost import TRAIN
-from suite.spec import RunSpec
+from suite.spec import RunSpec, SpecError, overlaid, trainings
+from suite.tables import check_options
+from suite.training.settings import TRAINING, check_kind, check_run, check_settings
 
 if TYPE_CHECKING:
     from torch import nn
@@ -138,6 +141,7 @@ SETTINGS: Mapping[str, Any] = {
     "workers": 1,
 }
 TESTS = 10  # of a run
+LENGTH = {"updates": 1, "evaluate": {"every": 1}}  # of what a run is checked as, before its own length is known
 TRIED = {"smoke": (2, 0.1), "reduced": (2, 1.0)}  # seeds, and the share of the epochs; ``paper`` has all
 
 
@@ -163,7 +167,8 @@ def experiment(
             run's seed.
         data: Returns training and test examples: pairs (inputs, targets) of tensors, data sets of torchvision's kind,
             or of ``datasets``. The digest of their content is part of every run's name.
-        methods: By label, the settings that make the method, each in place of the common ones.
+        methods: By label, the settings that make the method, each in place of the common ones. Of a part such as
+            ``descent`` those that are not given stay, unless it names another rule or kind.
         settings: In place of the defaults: ``algorithm``, ``descent``, ``order``, ``rate``, ``batch``, ``workers``
             and whatever else :mod:`suite.training.loop` knows.
         sweep: By path (``algorithm.alpha``, ``rate``), the values that each method which has the setting is run with.
@@ -178,24 +183,79 @@ def experiment(
 
     Raises:
         PaperError: The name cannot be used.
+        SpecError: Once its runs are asked for, a setting that no training has, or a value that it cannot have.
     """
     kept = Path(inspect.getfile(data)).with_name("data.json")
     known = cache(lambda: facts(name, data, kept))
 
     def plan(profile: str) -> Groups:
+        with _said_of(name):
+            check_kind("seeds", seeds, 1)
+            check_kind("epochs", epochs, 0.0)
         count, share = TRIED.get(profile, (seeds, 1.0))
-        base = {**SETTINGS, **(settings or {}), "data": _data(name, known(), transform)}
+        model, given = {**arguments(network), "name": name}, _data(name, known(), transform)
+        common = _overlaid(f"{name}, settings", {**SETTINGS, "model": model, "data": given}, settings or {})
+        specs = {
+            label: RunSpec(f"{name}/train", _overlaid(f"{name}, {label!r}", common, method))
+            for label, method in methods.items()
+        }
+        for label, spec in specs.items():
+            _check(f"{name}, {label!r}", spec, network)
+        _check_sweep(name, sweep or {}, list(specs.values()))
         found: dict[str, tuple[RunSpec, ...]] = {}
-        for label, method in methods.items():
-            model = {**arguments(network), "name": name, **base.get("model", {}), **method.get("model", {})}
-            spec = RunSpec(f"{name}/train", {**base, **method, "model": model})
+        for label, spec in specs.items():
             for variant, each in _swept(spec, sweep or {}):
                 full = f"{label}, {variant}" if variant else label
+                _check(f"{name}, {full!r}", each, network)
                 found[full] = _runs(each, known().sizes["train"], share * epochs, min(count, seeds))
         return found
 
     whole = panel(f"{name}/curves", title or f"{name}: test error of each method", plan)
     return Paper(name, title or name, "", (whole,), {f"{name}/train": _trained(name, network, data, known)})
+
+
+def _overlaid(place: str, settings: Mapping[str, Any], changes: Any) -> dict[str, Any]:
+    """Settings with others in their place. Raises SpecError for those that no training has."""
+    if not isinstance(changes, Mapping):
+        raise SpecError(f"{place} must be settings by name, not {changes!r}")
+    found = overlaid(settings, changes)
+    with _said_of(place):
+        check_settings(overlaid(LENGTH, found), TRAINING)
+    return found
+
+
+def _check(place: str, spec: RunSpec, network: Callable[..., nn.Module]) -> None:
+    """Raise SpecError for settings that a run cannot have, or that its algorithm, solver or network has not."""
+    from suite.training.build import check_parts
+    from suite.training.numerics import choose
+
+    with _said_of(place):
+        whole = RunSpec(spec.experiment, overlaid(LENGTH, spec.settings))
+        check_run(whole, TRAINING)
+        choose(whole, "cpu", 1)
+        for stage in trainings(whole):
+            check_parts(stage.settings)
+        model = dict(spec.settings["model"])
+        if model.pop("name") == spec.experiment.partition("/")[0]:
+            check_options("model", network, 0, model)
+
+
+def _check_sweep(name: str, sweep: Mapping[str, Sequence[Any]], specs: Sequence[RunSpec]) -> None:
+    """Raise SpecError for a setting that no method has, and for values of another kind."""
+    for path, values in sweep.items():
+        if isinstance(values, str) or not isinstance(values, Sequence):
+            raise SpecError(f"{name}, sweep: {path} must be a list of values, not {values!r}")
+        with _said_of(f"{name}, sweep"):
+            checked(path, values, specs, [written(spec) for spec in specs])
+
+
+@contextmanager
+def _said_of(place: str) -> Iterator[None]:
+    """Let what is wrong be said with its place."""
+    try:
+        yield
+    except ValueError as error:
+        raise SpecError(f"{place}: {error}") from None
 
 
 def arguments(network: Callable[..., nn.Module]) -> dict[str, Any]:
@@ -224,7 +284,7 @@ def _runs(spec: RunSpec, examples: int, epochs: float, seeds: int) -> tuple[RunS
     settings = dict(spec.settings)
     updates = max(1, math.ceil(epochs * examples / (settings["batch"] * settings["workers"])))
     length = {"updates": updates, "evaluate": {"every": max(1, updates // TESTS)}}
-    return tuple(RunSpec(spec.experiment, {**length, **settings}, seed) for seed in range(seeds))
+    return tuple(RunSpec(spec.experiment, overlaid(length, settings), seed) for seed in range(seeds))
 
 
 def _trained(name: str, network: Callable[..., nn.Module], data: Splits, known: Callable[[], Facts]) -> Experiment:

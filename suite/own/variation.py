@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import math
 import tomllib
@@ -12,8 +11,8 @@ from typing import Any
 
 from suite.papers.artifact import Groups
 from suite.spec import RunSpec, thaw
+from suite.tables import likely
 
-NEAR, CLOSE = 3, 0.75  # settings that are named where one is not known, and how alike they must be
 MOST = 24  # variations of one sweep
 
 
@@ -100,7 +99,7 @@ def variations(groups: Groups, asked: Mapping[str, Sequence[Any]]) -> list[Varia
     if not specs:
         raise VariationError("it has no runs here, so that there is no setting to change")
     known = [written(spec) for spec in specs]
-    values = {path: _checked(path, each, specs, known) for path, each in asked.items()}
+    values = {path: checked(path, each, specs, known) for path, each in asked.items()}
     combined = [dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values())]
     if len(combined) > MOST:
         raise VariationError(f"{len(combined)} combinations of values are more than {MOST}; ask for fewer at a time")
@@ -135,16 +134,14 @@ def changed(spec: RunSpec, changes: Mapping[str, Any]) -> RunSpec:
     return RunSpec(spec.experiment, settings, spec.seed)
 
 
-def _checked(
-    path: str, values: Sequence[Any], specs: Sequence[RunSpec], known: Sequence[dict[str, Any]]
-) -> list[Any]:
+def checked(path: str, values: Sequence[Any], specs: Sequence[RunSpec], known: Sequence[dict[str, Any]]) -> list[Any]:
     """The values, of the kind that the setting has. Raises VariationError."""
     present = [settings[path] for settings in known if path in settings]
     if not present:
         left = list(map(unwritten, specs))
         present = [defaults[path] for defaults in left if path in defaults]
         if not present:
-            raise VariationError(_unknown(path, set().union(*known, *left)))
+            raise VariationError(unknown(path, set().union(*known, *left)))
     if len(values) == 1 and isinstance(values[0], list) and not any(isinstance(old, list) for old in present):
         values = values[0]
     if not values:
@@ -172,13 +169,8 @@ def _kind(value: Any) -> str:
     return kinds.get(type(value), "of no kind that a setting has")
 
 
-def _unknown(path: str, known: Iterable[str]) -> str:
-    """That there is no such setting, and which have its last part, or one like it."""
+def unknown(path: str, known: Iterable[str]) -> str:
+    """That there is no such setting, and which may be meant."""
     warm = path.partition(".")[0] == "warmstart"
-    names = sorted(name for name in known if warm or not name.startswith("warmstart."))
-    last = path.rpartition(".")[2]
-    same = [name for name in names if name.rpartition(".")[2] == last]
-    by_last = [n for n in names if difflib.get_close_matches(last, [n.rpartition(".")[2]], 1, CLOSE)]
-    meant = list(dict.fromkeys([*same, *by_last]))[:NEAR]
-    hint = f"did you mean {' or '.join(meant)}?" if meant else ""
-    return f"no run has a setting {path!r}; {hint or 'there are ' + (', '.join(names) or 'none')}"
+    names = (name for name in known if warm or not name.startswith("warmstart."))
+    return f"no run has a setting {path!r}; {likely(path, names)}"

@@ -9,6 +9,7 @@ from suite.data.catalogue import DATASETS
 from suite.experiment import Experiment, lazily
 from suite.models.table import counts
 from suite.spec import RunSpec, canonical, trainings
+from suite.training.settings import TRAINING
 
 FLOPS_PER_SECOND = 4e10  # one core of the reference CPU on small convolutions, where no measurement is below
 # Seconds of a gradient by the fastest path of one core: of an image, and of a step beside its images. All but the
@@ -125,4 +126,5 @@ TRAIN = Experiment(
     measure=lazily("suite.runner.autotune:measure_training"),
     pilot=lazily("suite.runner.pilot:training"),
     check=lazily("suite.runner.pilot:check"),
+    settings=TRAINING,
 )

@@ -25,11 +25,13 @@ from suite.data.transforms import Augmentation, Augmented
 from suite.models import classifier, initialise
 from suite.models.network import Network, parameter_specs
 from suite.spec import seed, thaw
-from suite.tables import Table
+from suite.tables import Table, check_options
 from suite.training.flat import FlatModule
 from suite.training.numerics import Numerics
 from suite.training.optimizers import LARS, AdaGrad, Adam, AdamW, CaffeSGD, TorchSGD
 from suite.training.problem import Classification
+from suite.training.schedules import shape_at
+from suite.training.settings import check_settings
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "tf32": torch.float32, "bf16": torch.float32}
 ALGORITHMS: Table[type[Algorithm[Any]]] = Table(
@@ -65,14 +67,14 @@ ORDERS: Table[Callable[..., Order]] = Table(
         "shuffled": lambda targets, batch, workers, seed: order.Shuffled(len(targets), batch, seed),
         "with-replacement": lambda targets, batch, workers, seed: order.WithReplacement(len(targets), batch, seed),
         "partitioned": lambda targets, batch, workers, seed: order.Partitioned(len(targets), workers, batch, seed),
-        "by-class": lambda targets, batch, workers, seed, **options: order.ByClass(
-            targets.cpu(), workers, batch, seed, **options
+        "by-class": lambda targets, batch, workers, seed, skew=1.0: order.ByClass(
+            targets.cpu(), workers, batch, seed, skew
         ),
-        "single-class": lambda targets, batch, workers, seed, **options: order.SingleClass(
-            targets.cpu(), batch, seed, **options
+        "single-class": lambda targets, batch, workers, seed, batches=None: order.SingleClass(
+            targets.cpu(), batch, seed, batches
         ),
-        "balanced": lambda targets, batch, workers, seed, **options: order.Balanced(
-            targets.cpu(), batch, seed, **options
+        "balanced": lambda targets, batch, workers, seed, batches: order.Balanced(
+            targets.cpu(), batch, seed, batches
         ),
     },
 )
@@ -104,13 +106,18 @@ def fields(kind: Any, values: Mapping[str, Any], what: str, besides: Collection[
     return dict(values)
 
 
-def make_optimizer(settings: Mapping[str, Any], flat: FlatModule) -> Optimizer:
-    """The solver named by ``rule`` with the network's multipliers as [d] vectors, and its layers if it asks."""
+def named_solver(settings: Mapping[str, Any]) -> tuple[type[Any], dict[str, Any]]:
+    """The solver named by ``rule``, and the other settings as its fields."""
     values = thaw(settings)
     rule = values.pop("rule")
-    kind, multiplied = SOLVERS[rule], values.pop("multipliers", False)
-    values = fields(kind, values, f"descent {rule}", besides=BOUND)
-    if multiplied:
+    values.pop("multipliers", False)
+    return SOLVERS[rule], fields(SOLVERS[rule], values, f"descent {rule}", besides=BOUND)
+
+
+def make_optimizer(settings: Mapping[str, Any], flat: FlatModule) -> Optimizer:
+    """The solver named by ``rule`` with the network's multipliers as [d] vectors, and its layers if it asks."""
+    kind, values = named_solver(settings)
+    if settings.get("multipliers", False):
         specs = dict(parameter_specs(flat.module))
         values["lr_scale"] = flat.scale({name: spec.lr_multiplier for name, spec in specs.items()})
         values["decay_scale"] = flat.scale({name: spec.decay_multiplier for name, spec in specs.items()})
@@ -127,15 +134,21 @@ def settings_of(kind: Any) -> dict[str, Any]:
     return {name: field.default for name, field in inspect.signature(kind).parameters.items()}
 
 
+def named_algorithm(settings: Mapping[str, Any]) -> tuple[type[Algorithm[Any]], dict[str, Any]]:
+    """The algorithm named by ``name``, and the other settings as its fields."""
+    values = thaw(settings)
+    kind = ALGORITHMS[values.pop("name")]
+    return kind, fields(kind, values, "algorithm", besides=set(settings_of(Algorithm)))
+
+
 def make_algorithm(
     settings: Mapping[str, Any], optimizer: Optimizer, collective: Collective, batches_per_epoch: int
 ) -> Algorithm[Any]:
     """The algorithm named by ``name``; ``batches: "epoch"`` means as many as an epoch has."""
-    values = thaw(settings)
-    kind = ALGORITHMS[values.pop("name")]
+    kind, values = named_algorithm(settings)
     if values.get("batches") == "epoch":
         values["batches"] = batches_per_epoch
-    return kind(optimizer, collective, **fields(kind, values, "algorithm", besides=set(settings_of(Algorithm))))
+    return kind(optimizer, collective, **values)
 
 
 def defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -164,12 +177,20 @@ def left_over(descent: Mapping[str, Any]) -> set[str]:
     return set(descent) - known - {"rule"} - ({"multipliers"} if "lr_scale" in known else set())
 
 
+def named_exchange(settings: Mapping[str, Any]) -> tuple[Callable[..., Collective], dict[str, Any]]:
+    """What makes the exchange named by ``name``, and the other settings as its options."""
+    values = thaw(settings)
+    name = values.pop("name")
+    check_options(f"exchange {name}", EXCHANGES[name], 1, values)
+    return EXCHANGES[name], values
+
+
 def make_exchange(settings: Mapping[str, Any] | None, workers: int) -> Collective:
     """What moves sums between workers: those named by ``name``, counted, or plain ones without settings."""
     if settings is None:
         return in_process(workers)
-    values = thaw(settings)
-    return CountingCollective(EXCHANGES[values.pop("name")](workers, **values))
+    make, options = named_exchange(settings)
+    return CountingCollective(make(workers, **options))
 
 
 def make_network(settings: Mapping[str, Any], run_seed: int, device: str, dtype: torch.dtype) -> Network:
@@ -180,17 +201,24 @@ def make_network(settings: Mapping[str, Any], run_seed: int, device: str, dtype:
     return module.to(device=device, dtype=dtype)
 
 
+def named_order(settings: Mapping[str, Any]) -> tuple[Callable[..., Order], str, dict[str, Any]]:
+    """What makes the order named by ``kind``, how workers share it, and the other settings as its options."""
+    values = thaw(settings)
+    kind, share = values.pop("kind"), values.pop("share", "own")
+    if share not in ("own", "split", "pool"):
+        raise ValueError(f"order share={share!r} must be one of own, split, pool")
+    check_options(f"order {kind}", ORDERS[kind], 4, values)
+    return ORDERS[kind], share, values
+
+
 def make_order(settings: Mapping[str, Any], targets: Tensor, batch: int, workers: int, order_seed: int) -> Order:
     """The batch order named by ``kind``; ``batch`` is what one worker reads in one turn.
 
     ``split`` cuts every batch of batch x workers examples over the workers, ``pool`` deals whole batches out.
     """
-    values = thaw(settings)
-    kind, share = values.pop("kind"), values.pop("share", "own")
-    if share not in ("own", "split", "pool"):
-        raise ValueError(f"order share={share!r} must be one of own, split, pool")
+    make, share, options = named_order(settings)
     joint = batch * workers if share == "split" else batch
-    made = ORDERS[kind](targets, joint, workers, order_seed, **values)
+    made = make(targets, joint, workers, order_seed, **options)
     if share == "split":
         made = order.SplitBatch(made, workers)
     elif share == "pool":
@@ -203,38 +231,30 @@ def subset_draw(name: str, examples: int) -> Tensor:
     return torch.randperm(examples, generator=torch.Generator().manual_seed(seed("subset", name)))
 
 
-COUNTS = (  # of simulations and measurements, of which there must be at least one
-    *("cases", "d", "draws", "examples", "hosts", "images", "iterations", "lost_runs", "numbers"),
-    *("repeats", "repetitions", "rounds", "runs", "settling_runs", "steps", "turns", "width"),
-)
-LEAST: dict[str, int | float] = {  # of each number; of those that are whole a whole number
-    **dict.fromkeys(COUNTS, 1),
-    "updates": 0,
-    "batch": 1,
-    "workers": 1,
-    "rate": 0.0,
-    "evaluate.every": 1,
-    "evaluate.train_examples": 0,
-    "evaluate.test_examples": 1,
-    "record.every": 1,
-}
+def check_parts(settings: Mapping[str, Any]) -> None:
+    """Raise ValueError for a part that names nothing there is, or has settings that what it names has not."""
+    named_solver(settings["descent"])
+    named_algorithm(settings["algorithm"])
+    if "augment" in settings:
+        crop_flip(settings["augment"])
+    if "schedule" in settings:
+        shape_at(settings["schedule"], settings.get("updates", 1), 0)
+    if "order" in settings:
+        named_order(settings["order"])
+    if "exchange" in settings:
+        named_exchange(settings["exchange"])
 
 
-def check_numbers(settings: Mapping[str, Any]) -> None:
-    """Raise ValueError where a number is of another kind, or too small."""
-    for path, least in LEAST.items():
-        part, _, name = path.rpartition(".")
-        value = (settings.get(part, {}) if part else settings).get(name)
-        whole = type(least) is int
-        if value is not None and (type(value) not in (int, type(least)) or value < least):
-            raise ValueError(f"{path}={value} must be a {'whole ' if whole else ''}number, {least:g} or more")
+def crop_flip(settings: Mapping[str, Any]) -> transforms.CropFlip:
+    """The random crops and flips of training images."""
+    return transforms.CropFlip(**fields(transforms.CropFlip, thaw(settings), "augment"))
 
 
 def assemble(
     settings: Mapping[str, Any], run_seed: int, execution: Mapping[str, Any], data_root: Path | None
 ) -> Setup:
     """Build a classification run. Raises ValueError (DataError) in one sentence for what cannot be had."""
-    check_numbers(settings)
+    check_settings(settings)
     device, dtype = execution["device"], DTYPES[execution["precision"]]
     data = thaw(settings["data"])
     name, rule = data.pop("name"), data.pop("transform", "scale")
@@ -250,8 +270,7 @@ def assemble(
     flat = FlatModule(network, channels_last=execution["channels_last"])
     augmentation = None
     if "augment" in settings:
-        crop_flip = transforms.CropFlip(**fields(transforms.CropFlip, thaw(settings["augment"]), "augment"))
-        augmentation = Augmentation(crop_flip, *inputs.shape[-2:])
+        augmentation = Augmentation(crop_flip(settings["augment"]), *inputs.shape[-2:])
     problem = Classification(
         flat, inputs, targets, decode, augmentation=augmentation, numerics=Numerics.of(execution)
     )

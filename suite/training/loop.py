@@ -1,6 +1,6 @@
 """The experiment ``train``: one algorithm on one network and data set, from settings to curves.
 
-Settings (plain values)::
+Settings (plain values; the table of all is :data:`suite.training.settings.TRAINING`)::
 
     data       {name, transform, subset?, ...}   model      {name, ...options}
     algorithm  {name, ...its fields}                      descent    {rule, momentum, decay, multipliers?}
@@ -155,8 +155,6 @@ class TrainingRun:
 
         It has other batches, and a folder of its own from which it goes on after a kill.
         """
-        if "updates" not in self.spec.settings["warmstart"]:
-            raise ValueError("warmstart has no updates; say how many it makes, such as warmstart.updates = 100")
         spec, _ = trainings(self.spec)
         folder = self.context.folder / "warmstart"
         folder.mkdir(exist_ok=True)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from suite.tables import Table
+from suite.tables import Table, check_options
 
 
 def warmup_cosine(turn: int, updates: int, warmup: int = 0, cosine: float | None = None) -> float:
@@ -44,12 +43,7 @@ def shape_at(schedule: Mapping[str, Any], updates: int, turn: int) -> float:
     """
     options = dict(schedule)
     factor = SCHEDULES[options.pop("name", "warmup-cosine")]
-    try:
-        inspect.signature(factor).bind(turn, updates, **options)
-    except TypeError as error:
-        raise ValueError(
-            f"schedule: {error}; options are {', '.join(inspect.signature(factor).parameters)}"
-        ) from None
+    check_options("schedule", factor, 2, options)
     return float(factor(turn, updates, **options))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -135,6 +136,40 @@ def test_a_setting_that_was_taken_out_leaves_no_failed_run(package, capsys: pyte
     package.load()
     assert run() == 0
     assert status(Path("runs.store"))["counts"]["failed"] == 0
+
+
+MISTYPED = {
+    '{"momentum": 0.0}': "mine, 'SGD': there is no setting 'momentum'; did you mean descent.momentum",
+    '{"evaluate": {"test_exampels": 10}}': "did you mean evaluate.test_examples",
+    '{"stop": {"metric": "tset_error", "below": 0.5}}': "did you mean test_error",
+    '{"stop": {"below": 0.5}}': "stop has no metric; set stop.metric",
+    '{"drops": [[20, 0.01], [10, 0.1]]}': "must be pairs of a turn, later than the one before",
+    '{"drops": [[10, -1.0]]}': "multiplies the rate from there on, 0 or more",
+    '{"rate": "0.1"}': "rate='0.1' must be a number, 0 or more",
+    '{"descent": "torch"}': "descent='torch' must be settings by name",
+    '{"algorithm": {"name": "crossbow", "alhpa": 0.1}}': "algorithm: unknown settings ['alhpa']",
+    '{"model": {"widht": 5}}': "model: got an unexpected keyword argument 'widht'; options are width",
+    '{"order": {"knid": "shuffled"}}': "order shuffled: got an unexpected keyword argument 'knid'",
+    '{"warmstart": {"rate": 0.1}}': "warmstart has no updates",
+}
+
+
+@pytest.mark.parametrize(("method", "sentence"), MISTYPED.items())
+def test_settings_that_no_training_has_are_refused_before_anything_is_computed(package, method: str, sentence: str):
+    text = package.code.read_text().replace('{"algorithm": {"name": "sgd"}}', method, 1)
+    package.code.write_text(text)
+    package.load()
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        run()
+    assert not Path("runs.store").exists()
+
+
+def test_of_a_part_the_settings_that_a_method_does_not_name_stay(package):
+    package.code.write_text(
+        package.code.read_text().replace('{"algorithm": {"name": "sgd"}}', '{"descent": {"momentum": 0.5}}')
+    )
+    sgd = package.load().PAPER.artifacts[0].runs("smoke")["SGD"][0]
+    assert sgd.settings["descent"] == {"rule": "torch", "momentum": 0.5, "decay": 0.0}
 
 
 def test_pictures_pairs_and_tables_of_the_hub_become_arrays():

@@ -85,6 +85,7 @@ def test_what_cannot_be_changed_is_refused_with_what_can(asked: str, sentence: s
         ("isgd/fig5a", "evaluate.every=0", "evaluate.every=0 must be a whole number, 1 or more"),
         ("isgd/fig5a", "descent.momentum=7", r"momentum=7.0 must lie in \[0, 1\)"),
         ("isgd/fig5a", "algorithm.factors=[1,0.5]", "one before each and one after the last; got 2"),
+        ("isgd/fig5a", "warmstart.rate=0.1", "warmstart has no updates"),
         ("isgd/fig5a", "data.size=7", "size=7 is not offered"),
         ("inverse_law/fig1b", "batch=0", "batch=0 must be a whole number, 1 or more"),
         ("rudra/table2", "rounds=0", "rounds=0 must be a whole number, 1 or more"),

@@ -7,6 +7,7 @@ from suite.experiment import Experiment, bodies
 from suite.models.table import counts
 from suite.runner.cost import FLOPS_PER_SECOND, gradient_seconds, test_seconds
 from suite.spec import RunSpec
+from suite.training.settings import TRAINING
 
 AUTOGRAD = 3e-3  # seconds of a step whose learners share autograd's one network, beside its images
 
@@ -86,5 +87,6 @@ EXPERIMENTS = {
         training_seconds,
         lambda spec: (spec.settings["data"]["name"],),
         measure=body("followed:choose_path"),
+        settings={**TRAINING, "epochs": 1, "images": 1, "learners": list},
     ),
 }

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from suite.experiment import Experiment, bodies, lazily
 from suite.models.table import counts
 from suite.runner.cost import FLOPS_PER_SECOND
 from suite.spec import RunSpec
+from suite.training.settings import STREAMED, TRAINING, Kind
 
 
 def latency_seconds(spec: RunSpec) -> float:
@@ -30,16 +33,16 @@ def occupancy_seconds(spec: RunSpec) -> float:
 body = bodies(__name__)
 
 
-def untimed(place: str, seconds: float) -> Experiment:
+def untimed(place: str, seconds: float, settings: Mapping[str, Kind] | None = None) -> Experiment:
     """An experiment without a clock that takes so long on one core."""
-    return Experiment(body(place), lambda spec: seconds, clock="none")
+    return Experiment(body(place), lambda spec: seconds, clock="none", settings=settings)
 
 
 EXPERIMENTS = {
-    "isgd/trace": untimed("trace:trace", 0.7),
-    "isgd/subproblem": untimed("trace:subproblem", 0.7),
+    "isgd/trace": untimed("trace:trace", 0.7, TRAINING),
+    "isgd/subproblem": untimed("trace:subproblem", 0.7, {**TRAINING, "cases": 1, "steps": 1, "zeta": 0.0}),
     "isgd/parts": untimed("times:parts", 0.1),
-    "isgd/variance": untimed("noise:variance", 6.0),
+    "isgd/variance": untimed("noise:variance", 6.0, {**TRAINING, "batches": list, "draws": 1, "warm": 0}),
     "isgd/bound": untimed("noise:bound", 4.0),
     "isgd/latency": Experiment(body("times:latency"), latency_seconds, timed=True),
     "isgd/update-times": Experiment(body("times:update_times"), latency_seconds, timed=True),
@@ -49,5 +52,6 @@ EXPERIMENTS = {
         imagenet_seconds,
         data=lambda spec: ("imagenet",),
         memory=lambda spec: 8_000_000_000,
+        settings=STREAMED,
     ),
 }

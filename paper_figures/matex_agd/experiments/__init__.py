@@ -9,6 +9,7 @@ from suite.experiment import Experiment, bodies, lazily
 from suite.models.table import counts
 from suite.runner.cost import FLOPS_PER_SECOND
 from suite.spec import RunSpec
+from suite.training.settings import STREAMED
 
 
 def imagenet_seconds(spec: RunSpec) -> float:
@@ -50,6 +51,7 @@ EXPERIMENTS = {
         imagenet_seconds,
         lambda spec: ("imagenet",),
         lambda spec: 8_000_000_000,
+        settings=STREAMED,
     ),
     "matex_agd/workers": Experiment(body("sums:sums"), lambda spec: 5.0, memory=lambda spec: 900_000_000, timed=True),
 }

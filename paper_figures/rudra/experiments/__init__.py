@@ -6,6 +6,7 @@ from reference_impls.rudra_protocol import gradients_per_update
 from suite.experiment import Experiment, bodies, lazily
 from suite.runner import cost
 from suite.spec import RunSpec, trainings
+from suite.training.settings import SERVED as SERVED_TRAINING
 
 SERVED = 10e-6  # seconds of a gradient in the simulated server
 
@@ -52,6 +53,7 @@ EXPERIMENTS = {
         measure=cost.TRAIN.measure,
         pilot=cost.TRAIN.pilot,
         check=cost.TRAIN.check,
+        settings=SERVED_TRAINING,
     ),
     "rudra/protocol": Experiment(body("times:run"), _protocol_seconds, clock="virtual", arithmetic=True),
     "rudra/cifar-times": Experiment(body("times:cifar_times"), lambda spec: 4.0, clock="virtual"),

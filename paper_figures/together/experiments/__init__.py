@@ -5,6 +5,7 @@ from __future__ import annotations
 from suite.experiment import Experiment, bodies, lazily
 from suite.runner import cost
 from suite.spec import RunSpec, thaw
+from suite.training.settings import SERVED
 
 REACHED = 0.6  # of its budget that a trial takes on average: it stops at the target
 
@@ -37,5 +38,6 @@ EXPERIMENTS = {
         cost.memory,
         measure=lazily("suite.runner.autotune:measure_training"),
         check=body("study:check"),
+        settings={**SERVED, "study": dict},
     )
 }
