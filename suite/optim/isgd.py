@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from reference_impls import isgd
 from suite.communication.group import Group
+from suite.optim import joining
 from suite.optim.base import Algorithm
 from suite.optim.core import Core
 
@@ -91,7 +92,12 @@ class ISGD(Algorithm):
         group: Group | None = None,
         **unknown: Any,
     ):
-        self._chosen: dict[str, Any] = {"batches": batches, "zeta": zeta, "stop": stop, "margin": margin}
+        self._chosen: dict[str, Any] = {
+            "batches": batches,
+            "zeta": zeta,
+            "stop": joining.whole("stop", stop),
+            "margin": margin,
+        }
         settings = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, **unknown}
         super().__init__(module, params, settings=settings, fused=fused, group=group)
 

@@ -10,15 +10,9 @@ from torch import nn
 
 from reference_impls import local_sgd
 from suite.communication.group import Group
+from suite.optim.joining import whole
 from suite.optim.sma import Averaging
 from suite.optim.solver import Base
-
-
-def whole_steps(local_steps: int) -> int:
-    """The rule's h. Raises ValueError for none, by the name that it has here."""
-    if local_steps < 1:
-        raise ValueError(f"local_steps={local_steps} must be at least 1")
-    return local_steps
 
 
 class LocalSGD(Averaging):
@@ -74,7 +68,7 @@ class LocalSGD(Averaging):
         group: Group | None = None,
         **options: Any,
     ):
-        rule = partial(local_sgd.LocalSGD, h=whole_steps(local_steps))
+        rule = partial(local_sgd.LocalSGD, h=whole("local_steps", local_steps, 1))
         settings = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, **options}
         super().__init__(module, params, rule, learners, settings=settings, base=base, fused=fused, group=group)
 
@@ -130,7 +124,7 @@ class PostLocalSGD(Averaging):
         group: Group | None = None,
         **options: Any,
     ):
-        rule = partial(local_sgd.PostLocalSGD, h=whole_steps(local_steps), switch=switch)
+        rule = partial(local_sgd.PostLocalSGD, h=whole("local_steps", local_steps, 1), switch=switch)
         settings = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, **options}
         super().__init__(module, params, rule, learners, settings=settings, base=base, fused=fused, group=group)
 
@@ -190,6 +184,8 @@ class DiLoCo(Averaging):
         group: Group | None = None,
         **options: Any,
     ):
-        rule = partial(local_sgd.DiLoCo, h=whole_steps(local_steps), alpha=outer_lr, momentum=outer_momentum)
+        rule = partial(
+            local_sgd.DiLoCo, h=whole("local_steps", local_steps, 1), alpha=outer_lr, momentum=outer_momentum
+        )
         settings = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, **options}
         super().__init__(module, params, rule, learners, settings=settings, base=base, fused=fused, group=group)

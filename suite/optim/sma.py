@@ -166,7 +166,9 @@ class SMA(Averaging):
         group = joining.group() if group is None else group
         self._tuner = Tuner(max_learners, group) if learners == "auto" else None
         count = 1 if learners == "auto" else learners
-        rule = partial(crossbow.SMA, alpha=alpha, momentum=centre_momentum, tau=tau, devices=devices)
+        rule = partial(
+            crossbow.SMA, alpha=alpha, momentum=centre_momentum, tau=joining.whole("tau", tau), devices=devices
+        )
         settings = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, **options}
         super().__init__(module, params, rule, count, settings=settings, base=base, fused=fused, group=group)
 
@@ -269,6 +271,6 @@ class EASGD(Averaging):
         group: Group | None = None,
         **options: Any,
     ):
-        rule = partial(crossbow.elastic_averaging, alpha=alpha, tau=tau)
+        rule = partial(crossbow.elastic_averaging, alpha=alpha, tau=joining.whole("tau", tau))
         settings = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, **options}
         super().__init__(module, params, rule, learners, settings=settings, base=base, fused=fused, group=group)

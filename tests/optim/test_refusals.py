@@ -37,9 +37,16 @@ def test_softsync_refuses_to_end_before_its_first_update(updates: int):
 
 
 @pytest.mark.parametrize("make", [LocalSGD, DiLoCo, partial(PostLocalSGD, switch=3)])
-def test_no_local_steps_are_refused_by_the_name_that_they_have_here(make: Callable[..., Any]):
-    with pytest.raises(ValueError, match=r"^local_steps=0 must be at least 1$"):
-        make(network(), lr=0.1, local_steps=0)
+@pytest.mark.parametrize("steps", [0, 2.5])
+def test_no_local_steps_are_refused_by_the_name_that_they_have_here(make: Callable[..., Any], steps: float):
+    with pytest.raises(ValueError, match=rf"^local_steps={steps} must be a whole number of at least 1$"):
+        make(network(), lr=0.1, local_steps=steps)
+
+
+@pytest.mark.parametrize(("name", "setting"), [("SMA", "tau"), ("Softsync", "n"), ("ISGD", "stop")])
+def test_a_fraction_is_no_number_of_updates_or_steps(name: str, setting: str):
+    with pytest.raises(ValueError, match=rf"^{setting}=1\.5 must be a whole number of at least 0$"):
+        MAKERS[name](network(), **{setting: 1.5})
 
 
 @pytest.mark.parametrize(
