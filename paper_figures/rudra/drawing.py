@@ -10,7 +10,7 @@ from paper_figures.rudra.plans import BASELINE, CALIBRATED, PRINTED, label, prin
 from paper_figures.rudra.settings import BATCHES, EPOCHS, LEARNERS, Configuration, grid
 from paper_figures.rudra.times import FITTED, HELD_OUT, LEFT_OUT, left_out, predicted
 from suite.claims.intervals import Interval
-from suite.lazy import Axes, Figure, pd
+from suite.lazy import Axes, Figure, pd, sns
 from suite.papers.artifact import Frame, Missing
 from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE, plain_numbers
 
@@ -56,6 +56,19 @@ def draw_cifar(table: pd.DataFrame, figure: Figure) -> None:
     logarithmic(right)
     for axes in (left, right):
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+
+
+def evaluations(frame: Frame, group: str, **named: str) -> pd.DataFrame:
+    """Test errors in % at all evaluations of a group. Columns: seed, epoch, those ``named``, error."""
+    curve = frame.table("evaluations", group)
+    return curve[["seed", "epoch"]].assign(**named, error=100 * curve["test_error"])
+
+
+def draw_evaluations(axes: Axes, rows: pd.DataFrame, by: str) -> None:
+    """``evaluations`` over epochs, a line a seed, told apart ``by`` a column; before training all are at chance."""
+    names = list(dict.fromkeys(rows[by]))
+    told: dict[str, Any] = {"hue": by, "style": by, "palette": PALETTE[: len(names)]}
+    sns.lineplot(rows[rows["epoch"] > 0], x="epoch", y="error", units="seed", estimator=None, ax=axes, **told)
 
 
 def logarithmic(axes: Axes, which: str = "x") -> None:

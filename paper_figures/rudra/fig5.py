@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from paper_figures.rudra import errors
+from paper_figures.rudra.drawing import draw_evaluations, evaluations
 from paper_figures.rudra.plans import modulation_groups
 from paper_figures.rudra.settings import EPOCHS
 from suite.claims.intervals import Interval
 from suite.data.catalogue import DATASETS
-from suite.lazy import Figure, pd, sns
+from suite.lazy import Figure, pd
 from suite.papers.artifact import FIRST, Artifact, Frame, Groups, Missing
-from suite.report.style import GRID, PALETTE
+from suite.report.style import GRID
 
 SHORT = ", shortened"
 CHANCE = 100 * (1 - 1 / DATASETS["cifar10"].classes)  # % of errors of one who guesses
@@ -55,9 +56,9 @@ def table(frame: Frame) -> pd.DataFrame:
             continue  # where the whole run is there, the short one is not shown
         if not frame.here(group):
             continue
-        curve, name = frame.table("evaluations", group), named(group)
-        length = "" if errors.is_whole(curve["epoch"].max()) else f" ({curve['epoch'].max():.0f} epochs)"
-        found.append(curve[["seed", "epoch"]].assign(configuration=name + length, error=100 * curve["test_error"]))
+        epochs = frame.table("evaluations", group)["epoch"].max()
+        length = "" if errors.is_whole(epochs) else f" ({epochs:.0f} epochs)"
+        found.append(evaluations(frame, group, configuration=named(group) + length))
     if not found:
         raise Missing(f"nothing is trained at profile {frame.profile}")
     return pd.concat(found, ignore_index=True)
@@ -66,12 +67,8 @@ def table(frame: Frame) -> pd.DataFrame:
 @PANEL.drawing
 def draw(frame: Frame, figure: Figure) -> None:
     """Every evaluation over epochs on a logarithmic axis; runs of a few epochs are named so."""
-    rows = table(frame)
-    rows = rows[rows["epoch"] > 0]  # before training both are at chance
-    axes = figure.subplots()
-    names = list(dict.fromkeys(rows["configuration"]))
-    looks = {"hue": "configuration", "style": "configuration", "palette": PALETTE[: len(names)], "ax": axes}
-    sns.lineplot(rows, x="epoch", y="error", units="seed", estimator=None, **looks)
+    rows, axes = table(frame), figure.subplots()
+    draw_evaluations(axes, rows, "configuration")
     axes.axhline(
         CHANCE, color=GRID, linestyle="--", linewidth=1, label=f"printed: constant {CHANCE:.0f}%, as guessing"
     )

@@ -8,11 +8,11 @@ hardsync is trained at alpha0 too, so that staleness alone is left between the t
 from __future__ import annotations
 
 from paper_figures.rudra import errors
+from paper_figures.rudra.drawing import draw_evaluations, evaluations
 from paper_figures.rudra.plans import label
 from paper_figures.rudra.settings import at_profile
-from suite.lazy import Figure, pd, sns
+from suite.lazy import Figure, pd
 from suite.papers.artifact import Artifact, Frame, Groups
-from suite.report.style import PALETTE
 
 HARDSYNC, SOFTSYNC, STALER = (0, 128, 10), (1, 128, 10), (10, 128, 10)
 SLOWED = "hardsync at alpha0"
@@ -44,21 +44,18 @@ PANEL.quantities["by-rate"] = errors.steps(SLOWED, SOFTSYNC)
 
 @PANEL.table
 def table(frame: Frame) -> pd.DataFrame:
-    """Test errors in % of stored runs. Columns: protocol, seed, epoch, error."""
+    """Test errors in % of stored runs. Columns: seed, epoch, protocol, error."""
     parts = []
     for group, name in CURVES.items():
         if frame.here(group):
-            curve = frame.table("evaluations", group)
-            parts.append(curve[["seed", "epoch"]].assign(protocol=name, error=100 * curve["test_error"]))
+            parts.append(evaluations(frame, group, protocol=name))
     return pd.concat(parts, ignore_index=True)
 
 
 @PANEL.drawing
 def draw(frame: Frame, figure: Figure) -> None:
     """Every evaluation over epochs, a line a seed."""
-    rows, axes = table(frame), figure.subplots()
-    names = list(dict.fromkeys(rows["protocol"]))
-    looks = {"hue": "protocol", "style": "protocol", "palette": PALETTE[: len(names)], "ax": axes}
-    sns.lineplot(rows[rows["epoch"] > 0], x="epoch", y="error", units="seed", estimator=None, **looks)
+    axes = figure.subplots()
+    draw_evaluations(axes, table(frame), "protocol")
     axes.set(xlabel="epoch", ylabel="test error (%)", ylim=(0, 100))
     axes.legend(title="10 learners, mu = 128")
