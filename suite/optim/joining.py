@@ -110,16 +110,13 @@ def own_random_numbers(group: Group) -> None:
         torch.manual_seed(seed(torch.initial_seed(), "process", group.rank))
 
 
-def whole(setting: str, value: int, least: int = 0) -> int:
+def whole(setting: str, value: object, least: int = 0, more: str = "") -> int:
     """The value of a setting. Raises ValueError, by its name, for no whole number or one below ``least``."""
     if not isinstance(value, int) or value < least:
-        raise ValueError(f"{setting}={value!r} must be a whole number of at least {least}")
+        raise ValueError(f"{setting}={value!r} must be a whole number of at least {least}{more}")
     return value
 
 
 def check_learners(name: str, learners: object) -> None:
     """Raise ValueError for what is no number of learners."""
-    if not isinstance(learners, int) or learners < 1:
-        raise ValueError(
-            f"{name}: learners={learners!r} must be a whole number of at least 1 (SMA also takes 'auto')"
-        )
+    whole(f"{name}: learners", learners, 1, " (SMA also takes 'auto')")

@@ -125,6 +125,14 @@ def settings_of(kind: type) -> list[str]:
     return []
 
 
+def check_names(kind: type, names: Iterable[str]) -> None:
+    """Raise TypeError for a setting that SGD has not, to the optimiser of this ``kind``."""
+    if unknown := sorted(set(names) - set(SETTINGS)):
+        known = settings_of(kind)
+        cure = "; settings of another optimiser come with base=..." if "base" in known else ""
+        raise TypeError(f"{kind.__name__} has no setting {unknown[0]}; it has {', '.join(known)}{cure}")
+
+
 def sgd_defaults(kind: type, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The defaults of SGD's parameter groups, of which None was not given to the optimiser of this ``kind``.
 
@@ -132,10 +140,7 @@ def sgd_defaults(kind: type, settings: Mapping[str, Any]) -> dict[str, Any]:
     """
     name, given = kind.__name__, {"momentum": 0.0, "weight_decay": 0.0}
     given |= {setting: value for setting, value in settings.items() if value is not None}
-    if unknown := sorted(set(given) - set(SETTINGS)):
-        known = settings_of(kind)
-        cure = "; settings of another optimiser come with base=..." if "base" in known else ""
-        raise TypeError(f"{name} has no setting {unknown[0]}; it has {', '.join(known)}{cure}")
+    check_names(kind, given)
     if "lr" not in given:
         raise TypeError(f"{name} needs lr, the learning rate")
     for setting, value in given.items():

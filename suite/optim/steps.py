@@ -19,7 +19,17 @@ from suite.communication.group import Group
 from suite.optim import averaging, joining
 from suite.optim.core import Core, widened
 from suite.optim.module import Buffers, Membership, Reminder, check_device, copied, digest, tested, unwrapped
-from suite.optim.solver import Base, Grouped, Wrapped, comparable, current, parameters_of, prototype, sgd_defaults
+from suite.optim.solver import (
+    Base,
+    Grouped,
+    Wrapped,
+    check_names,
+    comparable,
+    current,
+    parameters_of,
+    prototype,
+    sgd_defaults,
+)
 from suite.optim.vector import Loss, Pieces, Vector
 
 Closure = Callable[[], Any]
@@ -154,9 +164,8 @@ class Steps(torch.optim.Optimizer):
                 way), for parameters that are not the module's, and where none is left.
             TypeError: for a setting of torch's SGD that this one has not.
         """
-        if self.base is None and (odd := sorted(name for name in FOREIGN if param_group.get(name))):
-            cure = "settings of another optimiser come with base=..."
-            raise TypeError(f"{type(self).__name__} has no setting {odd[0]}; {cure}")
+        if self.base is None:
+            check_names(type(self), filter(param_group.get, FOREIGN))
         if self._begun:
             self._require_rest("add_param_group")
         super().add_param_group(param_group)

@@ -205,8 +205,10 @@ def experiment(
         found: dict[str, tuple[RunSpec, ...]] = {}
         for label, spec in specs.items():
             for variant, each in _swept(spec, sweep or {}):
-                full = f"{label}, {variant}" if variant else label
-                _check(f"{name}, {full!r}", each, network)
+                full = label
+                if variant:
+                    full = f"{label}, {variant}"
+                    _check(f"{name}, {full!r}", each, network)
                 found[full] = _runs(each, known().sizes["train"], share * epochs, min(count, seeds))
         return found
 
