@@ -128,7 +128,7 @@ def link_runs(profile: str) -> Groups:
     return {} if profile == "smoke" else {"link": (LINK,)}
 
 
-REPEATS = {"a": 5, "b": 5, "c": 8, "d": 8}  # five left GoogLeNet's orders open, on a machine that had other work
+REPEATS = {"a": 5, "b": 8, "c": 8, "d": 8}  # five left the orders of these three open, two on a machine with other work
 
 
 def hosts_spec(letter: str) -> RunSpec:
