@@ -25,7 +25,7 @@ ENGINE = RunSpec(
         "workers": 2,
         "most": 4,
         "turns": 5,
-        "repeats": 25,
+        "repeats": 100,
         "threshold": 0.05,
     },
 )

@@ -202,7 +202,7 @@ def occupancies(profile: str) -> Groups:
         "bits_per_second": 4e8,
         "bandwidth": CARDS["bandwidth"],
         "batches": OCCUPANCY_BATCHES,
-        "repeats": 5,
+        "repeats": 6,
     }
     seconds = {kind: tuple(seconds_on(kind, batch / 4) for batch in OCCUPANCY_BATCHES) for kind in NETWORKS}
     return {

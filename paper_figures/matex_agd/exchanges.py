@@ -114,7 +114,7 @@ WORKLOADS = {
     "sleeping": "sleeping stand-in (simulated compute)",
     "computing": "LeNet, one thread a worker (measured)",
 }
-LINK = RunSpec("matex_agd/link", {"speeds": SPEEDS, "repeats": 5})
+LINK = RunSpec("matex_agd/link", {"speeds": SPEEDS, "repeats": 15})
 LAYER_WISE = ("layer-wise, backward", "layer-wise, completed")  # section 4.2's; buckets are ours
 PAPERS = ("SGD", *LAYER_WISE, *DELAYED)
 METHODS = ("SGD", *LAYER_WISE, "layer-wise, buckets", *DELAYED, "PyTorch DDP")
