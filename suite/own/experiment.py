@@ -168,7 +168,7 @@ def experiment(
         data: Returns training and test examples: pairs (inputs, targets) of tensors, data sets of torchvision's kind,
             or of ``datasets``. The digest of their content is part of every run's name.
         methods: By label, the settings that make the method, each in place of the common ones. Of a part such as
-            ``descent`` those that are not given stay, unless it names another rule or kind.
+            ``descent`` those that are not given stay, unless its name, rule or kind is among those given.
         settings: In place of the defaults: ``algorithm``, ``descent``, ``order``, ``rate``, ``batch``, ``workers``
             and whatever else :mod:`suite.training.loop` knows.
         sweep: By path (``algorithm.alpha``, ``rate``), the values that each method which has the setting is run with.

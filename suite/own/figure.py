@@ -56,7 +56,7 @@ def quantities(frame: Frame) -> dict[str, Quantity]:
     for group in able[1:]:
         if seeds[able[0]] & seeds[group]:
             value = partial(difference, able[0], group)
-            found[f"{group}: less {able[0]} (points)"] = Quantity(value, (able[0], group), STORED)
+            found[f"{group} minus {able[0]} (points)"] = Quantity(value, (able[0], group), STORED)
     return found
 
 

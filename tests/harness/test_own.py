@@ -74,7 +74,7 @@ def test_the_package_runs_is_measured_drawn_and_read(package, capsys: pytest.Cap
     check_selection([NAME], None, mine, mine.ids(), as_json=False, junit_path=None, verbose=False)
     shown = capsys.readouterr().out
     assert "mine/curves at smoke" in shown
-    assert "SMA, 4 learners, alpha = 0.1: less SGD (points)" in shown
+    assert "SMA, 4 learners, alpha = 0.1 minus SGD (points)" in shown
 
     (line,) = draw_selection([NAME], mine, tmp_path / "figures", data="csv")
     assert "8 runs" in line
@@ -107,7 +107,7 @@ def test_methods_are_compared_over_the_seeds_that_both_finished():
         }
     )
     asked = figure.quantities(frame)
-    assert list(asked) == ["a: test error (%)", "b: test error (%)", "b: less a (points)"]
+    assert list(asked) == ["a: test error (%)", "b: test error (%)", "b minus a (points)"]
     found = {name: each.of(frame) for name, each in asked.items()}
     assert [each.values[0] for each in found.values()] == [pytest.approx(25), pytest.approx(15), pytest.approx(-15)]
     assert [each.n for each in found.values()] == [4, 2, 2]
