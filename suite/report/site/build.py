@@ -27,6 +27,7 @@ from suite.runs.run import StoreError
 
 ALL_WORDS = tuple(dict.fromkeys((*VERDICTS, *WORDS.values())))
 INDEX = "index.html"
+MARK = b"sgd-suite"  # stands in every page
 
 
 @dataclass
@@ -135,14 +136,14 @@ def write_site(
 
 
 def pages_in(out: Path) -> list[Path]:
-    """The pages of a report in this folder; not those of somebody else, which do not have its style."""
-    found = [*out.glob("*.html"), *out.glob("*/*.html")]
-    return [page for page in found if b'site.css">' in page.read_bytes()]
+    """The pages of a report in this folder: neither somebody else's nor a report of one file."""
+    found = [(page, page.read_bytes()) for page in (*out.glob("*.html"), *out.glob("*/*.html"))]
+    return [page for page, text in found if MARK in text and b'site.css">' in text]
 
 
 def check_place(page: Path) -> None:
     """Raise StoreError where a page of somebody else stands in the place of one of a report."""
-    if page.exists() and b"sgd-suite" not in page.read_bytes():
+    if page.exists() and MARK not in page.read_bytes():
         raise StoreError(
             f"{page} is there and was not written by `report`; move it, or name another folder with --out"
         )
