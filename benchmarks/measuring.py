@@ -169,19 +169,14 @@ def finished(
     """The workload's entry: samples, what an update costs at least."""
     from benchmarks import ours
     from benchmarks.document import entry
-    from benchmarks.floors import product_seconds
 
     sides: dict[str, Any] = {**turns.samples(), **absent}
-    device = turns.sides["ours"].execution["device"]
-    threads = sorted({side.threads for side in turns.sides.values()})
-    products = {str(n) if device == "cpu" else device: product_seconds(workload, device, n) for n in threads}
     return entry(
         workload.family,
         sides,
         examples=workload.examples,
         flops=ours.flops(workload),
         bytes=ours.least_bytes(workload),
-        products=products,
         calls=ours.calls(workload),
         telemetry=dict(telemetry),
         gradients=workload.gradients,

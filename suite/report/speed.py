@@ -106,9 +106,9 @@ def attained(workload: Mapping[str, Any], side: str, floors: Mapping[str, Any]) 
     """A side against the longest of what it cannot do without, on the threads it used. None where that is unknown.
 
     *Products* are all operations by the processor's multiply-adds: a side is below that only if it makes fewer
-    multiplications, as Winograd's convolutions do. Without that speed they are the matrix products at the rate
-    measured at their shapes, or all operations at that of the best product. *Copies* are the bytes at a copy's speed;
-    *calls* the framework's, of a side that goes layer by layer.
+    multiplications, as Winograd's convolutions do. Without that speed they are all operations at the rate of the
+    library's best product, or, in an older document, its products as timed at their own shapes. *Copies* are
+    the bytes at a copy's speed; *calls* the framework's, of a side that goes layer by layer.
     """
     entry = workload["sides"].get(side, {})
     key = "cuda" if "cuda" in floors else str(entry.get("threads"))
