@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from suite.optim import joining
 from suite.optim.files import newest_checkpoint, write_checkpoint
 from suite.optim.module import Buffers
 from suite.optim.solver import Wrapped
@@ -256,7 +257,7 @@ class Algorithm(Steps):
             plain: what ``resume`` is to return, such as the number of the epoch.
 
         Raises:
-            ValueError: the processes are at different updates, or have different rates.
+            ValueError: the processes are at different updates, have different rates, or have drifted apart.
             OSError: nothing can be written there.
         """
         tensors = {f"random/{kind}": value for kind, value in self._random_state().items()}
@@ -265,6 +266,7 @@ class Algorithm(Steps):
         tensors |= {f"untrained/{name}": parameter.detach() for name, parameter in self._untrained().items()}
         values = {"state": flatten(self.state_dict(), "state", tensors), "plain": plain, "had": had}
         self.group.agree(self._group_settings())
+        joining.compare_weights(self.group, None if self.core.algorithm.replicated else self.vector.x, "save()")
         write_checkpoint(Path(folder), self.group, self.t, values, tensors)
 
     def resume(self, folder: str | Path) -> dict[str, Any]:
