@@ -264,10 +264,8 @@ def changes(which: Paper, date: str, because: str) -> list[dict[str, Any]]:
     return lines
 
 
-def append(home: Path, lines: Iterable[Mapping[str, Any]]) -> Path:
+def append(home: Path, lines: Iterable[Mapping[str, Any]]) -> None:
     """Add lines to the register of a home."""
-    path = home / "published" / FILE
-    with path.open("a", encoding="utf-8") as stream:
+    with (home / "published" / FILE).open("a", encoding="utf-8") as stream:
         stream.writelines(json.dumps(line) + "\n" for line in lines)
     read.cache_clear()
-    return path

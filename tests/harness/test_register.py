@@ -279,7 +279,10 @@ def test_a_moved_number_is_kept_until_the_register_gives_a_reason(
     text, owed = kept(path, data.written(now), home)
     assert data.read(text) == old
     assert len(owed) == 1
-    monkeypatch.setattr("suite.commands.refresh.readme.judged_of", lambda names, source: [verdict(store)])
+    publish(home, 0.1, 'refuted_by = "Another mean."\n')
+    seen = []
+    monkeypatch.setattr("suite.commands.refresh.readme.judged_of", lambda *_: seen.append(verdict(store)) or seen)
     record("a sum was a mean", ["toy"])
+    assert seen[0].order == "registered"  # by then also the other words are
     assert kept(path, data.written(now), home) == (data.written(now), [])
     assert verdict(store).exploratory.verdict == now[0]["verdict"]
