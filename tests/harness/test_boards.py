@@ -68,7 +68,7 @@ def test_what_was_not_registered_first_is_counted_by_kind_in_alphabetical_order(
 def test_the_strongest_number_is_one_whose_rule_came_first_and_stands():
     late, first = (replace(verdict("reproduced", WHOLE), order=order) for order in ("late", "registered"))
     fallen = replace(first, exploratory=verdict("inconclusive", WHOLE))
-    assert "none whose rule came before its runs" in board_of_papers([late, fallen])
+    assert "none as first registered" in board_of_papers([late, fallen])
     assert "It is so: holds (printed: holds), **reproduced, one run** (whole)" in board_of_papers([late, first])
 
 
