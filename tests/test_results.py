@@ -141,7 +141,7 @@ def git(*words):
 
 @pytest.fixture(scope="module")
 def begun():
-    """The revision that began the register, and when (UTC). Skips without the whole history."""
+    """The revision that began the register, and when (UTC); all revisions. Skips without the whole history."""
     try:
         whole = (ROOT / ".git").exists() and git("rev-parse", "--is-shallow-repository") == "false\n"
     except (OSError, subprocess.SubprocessError):
@@ -149,7 +149,7 @@ def begun():
     if not whole:
         pytest.skip("there is no history of the project, or not all of it")
     *_, revision, date = git("log", "--diff-filter=A", "--format=%H %cI", "--", REGISTER).split()
-    return revision, datetime.fromisoformat(date).astimezone(UTC).isoformat()
+    return revision, datetime.fromisoformat(date).astimezone(UTC).isoformat(), set(git("rev-list", "HEAD").split())
 
 
 @cache
@@ -163,13 +163,15 @@ def register_at(revision):
 def test_the_rules_of_each_verdict_stood_at_the_revisions_of_its_runs(judged, begun):
     """When the first run began, these rules and no others; of the grid each run, and none that is there besides."""
     found, source = judged
+    first, since, history = begun
     for verdict in (v for v in found if v.runs):
         claim, now = verdict.claim, read(PAPERS[verdict.claim.paper].home)
         asked, then = now.grids[claim.artifact], []
         about = {run: source.read(run).environment for run in verdict.runs}
         for run in sorted(about, key=lambda run: about[run].get("started", "")):
-            late = about[run].get("started", "") > begun[1]
-            then.append(register_at(about[run]["revision"] if late else begun[0]))
+            revision = about[run]["revision"] if about[run].get("started", "") > since else first
+            assert revision in history, f"{run}: merge the revision that computed it"
+            then.append(register_at(revision))
             grid = then[-1].grids.get(claim.artifact, {})
             assert run in grid or verdict.order == LATE, claim.id
             assert not (grid.keys() - asked.keys()) & source.ids(), claim.id

@@ -222,6 +222,8 @@ def table(verdicts: Sequence[Verdict]) -> str:
     told = [f"{rows_told(counted).capitalize()}."] if counted.rows else []
     told += [f"Distinct runs behind them: {behind}."] if behind else []
     told += _beside(counted, named=True)
+    if counted.uncommitted:
+        told.append(f"{counted.uncommitted} of the decided rest on a run or more of a tree with uncommitted changes.")
     if later:
         told.append(f"Rules fixed or changed after their evidence: {'; '.join(later)}.")
         told.append("What is late or undated decides nothing.")

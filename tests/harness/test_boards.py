@@ -20,8 +20,8 @@ def verdict(said: str, rests_on: str, decides: bool = False) -> Verdict:
 
 def test_the_boards_count_every_verdict_once_and_decide_on_few():
     found = [
-        verdict("reproduced", WHOLE, True),
-        verdict("reproduced", REDUCED),
+        replace(verdict("reproduced", WHOLE, True), uncommitted=2),
+        replace(verdict("reproduced", REDUCED), uncommitted=1),
         replace(verdict("not reproduced", REDUCED, True), exploratory=verdict("inconclusive", REDUCED, True)),
         verdict("reproduced", EXACT, True),
         verdict("not reproduced", EXACT, True),
@@ -32,6 +32,7 @@ def test_the_boards_count_every_verdict_once_and_decide_on_few():
     assert next(iter(counted.empirical)) == WHOLE
     assert counted.decides == {"reproduced": 1, "not reproduced": 1}
     assert counted.standing == 1  # the other is inconclusive by the present rule
+    assert counted.uncommitted == 1
     assert counted.properties[EXACT] == {"holds": 1, "does not hold": 1}
     assert sum(c.total() for c in (*counted.empirical.values(), *counted.properties.values())) == len(found)
     assert [word(v) for v in found[:4]] == ["reproduced", "reproduced", "not reproduced", "holds"]
