@@ -150,13 +150,6 @@ def lint(session: nox.Session) -> None:
 
 
 @nox.session
-def figures(session: nox.Session) -> None:
-    """Draw every figure from the committed evidence, without running anything."""
-    install(session)
-    session.run("python", "-m", "suite", "figures", *session.posargs, env=ENVIRONMENT)
-
-
-@nox.session
 def benchmark(session: nox.Session) -> None:
     """Time all workloads side by side into benchmark.json; arguments after -- go to ``pytest benchmarks``."""
     install(session, "test", "jax")
