@@ -54,7 +54,7 @@ if kept := os.environ.get("NOX_ENVDIR"):  # what is in it is executed, whoever m
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": ""}
 OLDEST = ("torch==2.11.*", "torchvision==0.26.*")
 NEWEST = ("torch<2.16", "torchvision", "numpy", "pandas")
-COSMIC_RAY = "cosmic-ray==8.7.0"
+MUTATION = ("cosmic-ray==8.7.0", "coverage==7.17.5")
 
 
 def install(session: nox.Session, *extras: str) -> None:
@@ -222,7 +222,7 @@ def pages(session: nox.Session) -> None:
 def mutants(session: nox.Session) -> None:
     """How hard the tests are; arguments after -- go to ``ci.mutants``: ``--seed``, ``--count``, other modules."""
     install(session, "test")
-    session.install(COSMIC_RAY)
+    session.install(*MUTATION)
     session.run("python", "-m", "ci.mutants", *session.posargs, env=ENVIRONMENT)
 
 
