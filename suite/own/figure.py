@@ -18,7 +18,7 @@ def panel(artifact: str, title: str, runs: Callable[[str], Groups]) -> Artifact:
         title,
         runs,
         draw,
-        alt="Test error against gradient evaluations, and at the end with 95% intervals, of each method.",
+        alt="Test error against training examples seen, and at the end with 95% intervals, of each method.",
         size=(8.0, 4.0),
         frame=table,
         more=quantities,

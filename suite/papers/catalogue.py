@@ -95,8 +95,18 @@ def homes() -> list[Path]:
 
 @cache
 def paper(name: str) -> Paper:
-    """A paper by its short name. Raises KeyError for another, RegistryError for one that calls itself otherwise."""
-    found = PAPERS[name].load()
+    """A paper by its short name.
+
+    Raises KeyError for another, RegistryError for one that fails or calls itself otherwise.
+    """
+    which = PAPERS[name]
+    try:
+        found = which.load()
+    except Exception as error:
+        raise RegistryError(
+            f"the paper {name!r} of {which.home} cannot be imported ({type(error).__name__}: {error}); mend it, or "
+            "uninstall what registers it"
+        ) from error
     if found.name != name:
         raise RegistryError(
             f"the entry point {name!r} of {GROUP} leads to the paper {found.name!r}; give both the same name"
