@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -225,6 +226,7 @@ def _close(store: Store, run: LeasedRun, ended: Outcome | Exception, unordered: 
             raise ended
         where = environment.describe(dict(run.context.execution), run.begun)
         where["processor_seconds"] = spent = round(charged_seconds(run.context.folder), 1)
+        where["load_average"] = [round(each, 2) for each in os.getloadavg()]  # of 1, 5 and 15 minutes, at its end
         if spent >= PROBED_SECONDS:
             where["host_factor"] = round(host_seconds(), 3)
         if unordered:
