@@ -243,6 +243,9 @@ def test_the_register_command_says_what_it_wrote(home: Path) -> None:
     (said,) = record("first")
     assert said.endswith("1 rule, 3 grids, 1 sentence")
     assert record("again") == [f"{home.name}: the register is up to date"]
+    publish(home, 0.2)
+    record("wider")
+    assert register.last_line(published("toy")[0]).endswith(": wider")
     with pytest.raises(RegisterError, match="--because is empty; say why"):
         record(" ")
     with pytest.raises(SelectorError, match="nothing is called 'nobody'"):
