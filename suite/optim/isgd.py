@@ -99,7 +99,7 @@ class ISGD(Algorithm):
         **unknown: Any,
     ):
         self._chosen: dict[str, Any] = {
-            "batches": batches,
+            "batches": joining.whole("batches", batches, 2),
             "zeta": zeta,
             "stop": joining.whole("stop", stop),
             "margin": margin,

@@ -35,6 +35,9 @@ def test_a_negative_setting_and_a_missing_number_are_refused_and_none_is_a_setti
     [
         *((make, "local_steps", 1) for make in (LocalSGD, DiLoCo, partial(PostLocalSGD, switch=3))),
         *((MAKERS[name], setting, 0) for name, setting in (("SMA", "tau"), ("Softsync", "n"), ("ISGD", "stop"))),
+        *((DelayedSGD, setting, 0) for setting in ("delay", "bucket_bytes")),
+        (PostLocalSGD, "switch", 0),
+        (partial(ISGD, zeta=0.1), "batches", 2),
         (MAKERS["Softsync"], "updates", 1),
     ],
 )
