@@ -54,7 +54,7 @@ if kept := os.environ.get("NOX_ENVDIR"):  # what is in it is executed, whoever m
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": ""}
 OLDEST = ("torch==2.11.*", "torchvision==0.26.*")
 NEWEST = ("torch<2.16", "torchvision", "numpy", "pandas")
-COSMIC_RAY = "cosmic-ray==8.7.0"
+MUTATION = ("cosmic-ray==8.7.0", "coverage==7.17.5")
 
 
 def install(session: nox.Session, *extras: str) -> None:
@@ -150,13 +150,6 @@ def lint(session: nox.Session) -> None:
 
 
 @nox.session
-def figures(session: nox.Session) -> None:
-    """Draw every figure from the committed evidence, without running anything."""
-    install(session)
-    session.run("python", "-m", "suite", "figures", *session.posargs, env=ENVIRONMENT)
-
-
-@nox.session
 def benchmark(session: nox.Session) -> None:
     """Time all workloads side by side into benchmark.json; arguments after -- go to ``pytest benchmarks``."""
     install(session, "test", "jax")
@@ -229,7 +222,7 @@ def pages(session: nox.Session) -> None:
 def mutants(session: nox.Session) -> None:
     """How hard the tests are; arguments after -- go to ``ci.mutants``: ``--seed``, ``--count``, other modules."""
     install(session, "test")
-    session.install(COSMIC_RAY)
+    session.install(*MUTATION)
     session.run("python", "-m", "ci.mutants", *session.posargs, env=ENVIRONMENT)
 
 

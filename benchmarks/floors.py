@@ -1,7 +1,7 @@
-"""How fast this device can be: multiply-adds, matrix products at the shapes of an update, copies and calls.
+"""How fast this device can be: multiply-adds, large matrix products, copies and calls.
 
-No update is quicker than its products at the rate measured at their shapes, or its bytes at the copy's speed; one
-that calls the framework layer by layer is no quicker than its calls on nothing.
+No update is quicker than its operations at the fastest rate, or its bytes at the copy's speed; one that calls the
+framework layer by layer is no quicker than its calls on nothing.
 Copies are timed at several sizes, because a working set that a cache holds is copied faster than memory allows: the
 limit of an update is that of the smallest copy that is at least as large as what it moves.
 """
@@ -13,20 +13,15 @@ import ctypes
 import math
 import time
 from collections.abc import Callable, Iterator
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from suite.lazy import torch
-
-if TYPE_CHECKING:
-    from benchmarks.ours import Product
-    from benchmarks.workloads import Workload
 
 MATRICES = {"cpu": (512, 1024, 2048), "cuda": (2048, 4096, 8192)}  # rows of square matrices
 COPIES = tuple(2**exponent for exponent in (18, 20, 22, 24, 26, 28))  # bytes read and written by a copy
 REPEATS, PATIENCE = 15, 0.5  # samples of a call, and seconds for all of them
-SHORT = 0.1  # the same for one of many products
 TURNS = 100_000  # of the loop of multiply-adds: about a millisecond
 Timed = Callable[[Callable[[], object], str], float]
 
@@ -81,37 +76,11 @@ def computing_with(threads: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def product_seconds(workload: Workload, device: str, threads: int) -> float:
-    """Least seconds of an update's matrix products with so many threads, or with its gradients dealt over them."""
-    from benchmarks.ours import fewest
-
-    count, one = fewest(workload)
-    seconds = {
-        number: sum(times * seconds_of(product, device, number) for product, times in one.products.items())
-        for number in {1, threads}
-    }
-    return min(count * seconds[threads], math.ceil(count / threads) * seconds[1])
-
-
-@cache
-def seconds_of(product: Product, device: str, threads: int) -> float:
-    """Seconds of a call of products: of both orders, that of the transposed operands too, the faster."""
-    with computing_with(threads):
-        n, rows, inner, columns = product
-        found = []
-        for left, right in ((rows, columns), (columns, rows)):
-            shapes = (left, inner), (inner, right), (left, right)
-            a, b, out = (torch.ones(n, *shape, device=device) for shape in shapes)
-            call = partial(torch.bmm, a, b, out=out) if n > 1 else partial(torch.mm, a[0], b[0], out=out[0])
-            found.append(best(call, device, SHORT))
-        return min(found)
-
-
-def best(call: Callable[[], object], device: str, patience: float = PATIENCE) -> float:
+def best(call: Callable[[], object], device: str) -> float:
     """Seconds of a call: the least of several samples, each of as many calls as take about 5 ms.
 
     One thread's seconds are those of its processor, which other processes disturb least. On a busy machine, where
-    threads wait for each other, a call may take a thousand times as long: sampling then ends after ``patience``
+    threads wait for each other, a call may take a thousand times as long: sampling then ends after ``PATIENCE``
     seconds.
     """
     alone = device == "cpu" and torch.get_num_threads() == 1
@@ -124,7 +93,7 @@ def best(call: Callable[[], object], device: str, patience: float = PATIENCE) ->
     wait()
     count = max(1, round(0.005 / max(clock() - began, 1e-7)))
     samples: list[float] = []
-    ended = time.perf_counter() + patience
+    ended = time.perf_counter() + PATIENCE
     while len(samples) < REPEATS and not (samples and time.perf_counter() > ended):
         began = clock()
         for _ in range(count):

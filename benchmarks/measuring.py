@@ -163,27 +163,26 @@ def kind_of(name: str) -> tuple[str, str]:
     return next((kind for kind in ("ours", "compiled", "jax") if kind in words), "plain"), threads
 
 
-def finished(
-    workload: Workload, turns: Alternation, absent: Mapping[str, Any], telemetry: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The workload's entry: samples, what an update costs at least."""
+def stolen_percent(before: Any, after: Any) -> float:
+    """Of the processors' time between two readings of ``psutil.cpu_times``, what other virtual machines took."""
+    passed = sum(after) - sum(before)
+    return 100 * (after.steal - before.steal) / passed if passed and hasattr(after, "steal") else 0.0
+
+
+def finished(workload: Workload, turns: Alternation, absent: Mapping[str, Any], stolen: float) -> dict[str, Any]:
+    """The workload's entry: samples, what an update costs at least, and ``stolen`` processor time in per cent."""
     from benchmarks import ours
     from benchmarks.document import entry
-    from benchmarks.floors import product_seconds
 
     sides: dict[str, Any] = {**turns.samples(), **absent}
-    device = turns.sides["ours"].execution["device"]
-    threads = sorted({side.threads for side in turns.sides.values()})
-    products = {str(n) if device == "cpu" else device: product_seconds(workload, device, n) for n in threads}
     return entry(
         workload.family,
         sides,
         examples=workload.examples,
         flops=ours.flops(workload),
         bytes=ours.least_bytes(workload),
-        products=products,
         calls=ours.calls(workload),
-        telemetry=dict(telemetry),
+        telemetry={"cpu": {"stolen_percent": {"median": stolen}}},  # where older documents have it
         gradients=workload.gradients,
         updates_per_sample=turns.updates,
     )

@@ -12,21 +12,20 @@ cannot be avoided when gradient and update are separate steps:
 
 Weights are in fact read three times and intermediate results move besides, so a real update moves more.
 
-The same pass names the matrix products that do these operations (a convolution's are those of its unfolded maps)
-and counts the framework's calls: executed layer by layer, a gradient takes as long as so many calls on nothing.
+The same pass counts the framework's calls: executed layer by layer, a gradient takes as long as so many calls on
+nothing.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -56,58 +55,27 @@ FLOAT = 4  # bytes
 VECTORS = 6  # parameters, gradients, velocity: read and written
 
 
-class Product(NamedTuple):
-    """``count`` products of [rows, inner] with [inner, columns] in one call."""
-
-    count: int
-    rows: int
-    inner: int
-    columns: int
-
-
-class Recorder(TorchDispatchMode):
-    """Products and number of calls of what is computed under it."""
+class Calls(TorchDispatchMode):
+    """How many of the framework's calls are made under it."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.products: Counter[Product] = Counter()
-        self.calls = 0
+        self.count = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.calls += 1
-        made = func(*args, **(kwargs or {}))
-        self.products.update(products_of(func.overloadpacket, args, made))
-        return made
-
-
-def products_of(operator: Any, args: Any, made: Any) -> list[Product]:
-    """The matrix products that an operator of ``torch.ops.aten`` does."""
-    aten = torch.ops.aten
-    if operator in (aten.mm, aten.addmm, aten.bmm, aten.baddbmm):
-        a, b = args[-2:]
-        return [Product(len(a) if a.dim() == 3 else 1, *a.shape[-2:], b.shape[-1])]
-    if operator is aten.convolution:
-        weight, groups = args[1], args[8]
-        rows, inner = made.numel() // made.shape[1], weight[0].numel()
-        return [Product(groups, rows, inner, len(weight) // groups)]
-    if operator is aten.convolution_backward:
-        grad, weight, groups, wanted = args[0], args[2], args[9], args[10]
-        rows, inner, columns = grad.numel() // grad.shape[1], weight[0].numel(), len(weight) // groups
-        both = Product(groups, rows, columns, inner), Product(groups, inner, rows, columns)
-        return [product for product, asked in zip(both, wanted, strict=False) if asked]
-    return []
+        self.count += 1
+        return func(*args, **(kwargs or {}))
 
 
 @dataclass(frozen=True)
 class Counted:
-    """One gradient: FLOPs, bytes of its batch and of what is kept for the backward pass; parameters; its products
-    with how often each is done, and the framework's calls."""
+    """One gradient: FLOPs, bytes of its batch and of what is kept for the backward pass, parameters, the framework's
+    calls."""
 
     flops: float
     batch_bytes: int
     kept_bytes: int
     parameters: int
-    products: Counter[Product]
     calls: int
 
 
@@ -135,18 +103,17 @@ def _counted(module: nn.Module, inputs: Tensor | tuple[Tensor, ...], targets: Te
             kept[storage._cdata] = storage
         return tensor
 
-    counter, recorder = FlopCounterMode(display=False), Recorder()
-    with recorder, counter, torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+    operations, called = FlopCounterMode(display=False), Calls()
+    with called, operations, torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         outputs = module(inputs)
         loss = word_loss(outputs, targets) if isinstance(inputs, tuple) else F.cross_entropy(outputs, targets)
         loss.backward()
     return Counted(
-        float(counter.get_total_flops()),
+        float(operations.get_total_flops()),
         sum(t.numel() * t.element_size() for t in given),
         sum(storage.nbytes() for storage in kept.values()),
         sum(p.numel() for p in module.parameters()),
-        recorder.products,
-        recorder.calls,
+        called.count,
     )
 
 
@@ -155,18 +122,14 @@ def flops(workload: Workload) -> float:
     return workload.gradients * gradient(workload.network, workload.batch).flops
 
 
-def fewest(workload: Workload) -> tuple[int, Counted]:
-    """How many gradients an update must do one by one, and what one of them is: hardsync's are at one point, so that
-    all of them are the gradient of one batch."""
-    joined = workload.family == "server" and not workload.softsync
-    batch = workload.batch * (workload.learners if joined else 1)
-    return 1 if joined else workload.gradients, gradient(workload.network, batch)
-
-
 def calls(workload: Workload) -> int:
-    """The framework's calls of an update whose gradients come one by one, layer by layer."""
-    count, one = fewest(workload)
-    return count * one.calls
+    """The framework's calls of an update whose gradients come one by one, layer by layer.
+
+    Hardsync's are at one point, so that all of them are the gradient of one batch.
+    """
+    if workload.family == "server" and not workload.softsync:
+        return gradient(workload.network, workload.batch * workload.learners).calls
+    return workload.gradients * gradient(workload.network, workload.batch).calls
 
 
 def replicas(workload: Workload) -> int:

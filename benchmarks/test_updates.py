@@ -9,13 +9,13 @@ The ratios of the document are printed at the end.
 
 from __future__ import annotations
 
+import psutil
 import pytest
 
 from benchmarks.document import Book
-from benchmarks.measuring import Effort, finished
+from benchmarks.measuring import Effort, finished, stolen_percent
 from benchmarks.sides import prepared
 from benchmarks.workloads import WORKLOADS, Workload
-from suite.runs.telemetry import Watch
 
 pytestmark = pytest.mark.filterwarnings("default")  # compilers warn; a measurement is none the worse for it
 DEVICES = (pytest.param("cpu"), pytest.param("cuda", marks=pytest.mark.gpu))
@@ -25,10 +25,11 @@ def measure(workload: Workload, book: Book, effort: Effort) -> None:
     """Time a workload and write it down."""
     turns, absent, rounds = prepared(workload, effort)
     try:
-        with Watch(effort.device) as watch:
-            for _ in range(rounds):
-                turns.round()
-        book.add(workload.name, finished(workload, turns, absent, watch.seen()))
+        before = psutil.cpu_times()
+        for _ in range(rounds):
+            turns.round()
+        stolen = stolen_percent(before, psutil.cpu_times())
+        book.add(workload.name, finished(workload, turns, absent, stolen))
     finally:
         turns.close()
 

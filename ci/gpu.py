@@ -37,6 +37,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from suite.clock import counted
 from suite.lazy import torch
 from suite.runs.environment import ROOT
 
@@ -287,7 +288,7 @@ def take_home(store: Path, out: Path, profile: str) -> None:
         export = ["suite", "export", "--store", str(store), "--profile", profile, "--out", str(out / "runs.zip")]
         subprocess.run([*PYTHON, *export], cwd=ROOT, check=True)
     if begun := pack(store, out / "unfinished.zip"):
-        print(f"{len(begun)} runs are under way; --after {out} goes on with them", flush=True)
+        print(f"{counted(len(begun), 'run')} under way; --after {out} goes on with them", flush=True)
 
 
 def go_on(before: Path, store: Path) -> None:

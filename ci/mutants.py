@@ -37,7 +37,6 @@ from functools import partial
 from importlib.machinery import SourceFileLoader
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from types import FrameType
 from typing import Any, NamedTuple
 
 import pytest
@@ -154,62 +153,24 @@ def measured_lines(name: str) -> dict[Path, set[int]]:
     from suite.papers.evidence import committed
     from suite.runs.archive import Layered
 
-    lines: dict[Path, set[int]] = defaultdict(set)
-    source, home = Layered(committed()), str(ROOT / "paper_figures" / name)
+    source = Layered(committed())
     # No note is made of a quantity that is found by way of others, either.
     Quantity.note = property(lambda self: "", lambda self, note: None)  # type: ignore[assignment, misc]
-
-    def note(frame: FrameType, event: str, _: Any) -> Callable[..., Any] | None:
-        if not frame.f_code.co_filename.startswith(home):
-            return None
-        if event == "line":  # a call is one at the line of ``def``, which ran when the module was imported
-            lines[Path(frame.f_code.co_filename)].add(frame.f_lineno)
-        return note
-
+    run = coverage([f"{ROOT}/paper_figures/{name}/*"])
     for artifact in paper(name).artifacts:
         for profile in PROFILES:
             frame = artifact.read(source, profile)
             for quantity in {**artifact.quantities, **artifact.more(frame)}.values():
-                sys.settrace(note)
-                try:
-                    with suppress(Missing):
-                        quantity.of(frame)
-                finally:
-                    sys.settrace(None)
-    return lines
+                with suppress(Missing), run.collect():
+                    quantity.of(frame)
+    return {Path(file): set(run.get_data().lines(file)) for file in run.get_data().measured_files()}
 
 
-class Lines:
-    """A plugin of pytest that notes which tests come to which lines of some files, and the seconds of each test.
+def coverage(files: Sequence[str]) -> Any:
+    """What notes which lines of some files run."""
+    from coverage import Coverage
 
-    Lines that run while tests are collected are noted under "".
-    """
-
-    def __init__(self, files: Container[str]):
-        self.files, self.test = files, ""
-        self.tests: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))  # by file and line
-        self.seconds: dict[str, float] = {}
-
-    def note(self, frame: FrameType, event: str, _: Any) -> Callable[..., Any] | None:
-        if frame.f_code.co_filename not in self.files:
-            return None
-        self.tests[frame.f_code.co_filename][frame.f_lineno].add(self.test)
-        return self.note
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        self.test, begun = item.nodeid, time.process_time()
-        sys.settrace(self.note)
-        try:
-            return (yield)
-        finally:
-            self.seconds[item.nodeid] = time.process_time() - begun
-
-    def nearest(self, mutant: Mutant) -> list[str]:
-        """The tests that come to a mutant's line, or to the last one before it that any comes to, fastest first."""
-        lines = self.tests.get(str(mutant.path), {})
-        found = lines.get(max((line for line in lines if line <= mutant.place[0]), default=0), {""})
-        return sorted(self.seconds if "" in found else found, key=self.seconds.__getitem__)
+    return Coverage(data_file=None, config_file=False, include=files)
 
 
 def silent(tests: Sequence[str], *plugins: object) -> bool:
@@ -220,14 +181,41 @@ def silent(tests: Sequence[str], *plugins: object) -> bool:
     return pytest.main(given, [*plugins]) == pytest.ExitCode.OK
 
 
-def without_mutant(tests: Sequence[str], files: Container[str]) -> Lines | None:
-    """The lines that tests come to; None where they fail."""
-    lines = Lines(files)
-    sys.settrace(lines.note)
-    passed = silent(tests, lines)
-    sys.settrace(None)
-    lines.tests = {file: dict(found) for file, found in lines.tests.items()}
-    return lines if passed else None
+class Run(NamedTuple):
+    """Of a run without a mutant: by file and line the tests that come to it, "" where they are collected; seconds."""
+
+    tests: dict[str, dict[int, list[str]]]
+    seconds: float
+
+    def nearest(self, mutant: Mutant) -> list[str]:
+        """The tests that come to a mutant's line, or to the last one before it that any comes to; none for all."""
+        lines = self.tests.get(str(mutant.path), {})
+        found = lines.get(max((line for line in lines if line <= mutant.place[0]), default=0), [""])
+        return [] if "" in found else sorted(found)
+
+
+class Contexts:
+    """A plugin of pytest that tells a measurement of lines which test runs."""
+
+    def __init__(self, run: Any):
+        self.run = run
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self.run.switch_context(nodeid)
+
+    def pytest_runtest_logfinish(self) -> None:
+        self.run.switch_context("")
+
+
+def without_mutant(tests: Sequence[str], files: Iterable[Path]) -> Run | None:
+    """What comes to which lines; None where the tests fail."""
+    run = coverage([str(file) for file in files])
+    begun = time.process_time()
+    with run.collect():
+        passed = silent(tests, Contexts(run))
+    data = run.get_data()
+    lines = {file: data.contexts_by_lineno(file) for file in data.measured_files()}
+    return Run(lines, time.process_time() - begun) if passed else None
 
 
 def survives(mutant: Mutant, tests: Sequence[str], limit: float) -> bool:
@@ -295,11 +283,13 @@ def survivors(target: Target, seed: int, workers: int) -> list[Mutant]:
     for path, lines in sorted(target.lines.items()):
         found += (mutant for mutant in mutants(path) if lines is None or mutant.place[0] in lines)
     chosen = sample(found, target.count, seed)
-    (run,) = forked([partial(without_mutant, target.tests, {str(path) for path in target.lines})], 1)
+    (run,) = forked([partial(without_mutant, target.tests, [*target.lines])], 1)
     if run is None:
         sys.exit(f"{' '.join(target.tests)} fail without a mutant: run them with pytest")
-    limit = LEAST + PATIENCE * sum(run.seconds.values())
-    outcomes = forked([partial(survives, mutant, run.nearest(mutant), limit) for mutant in chosen], workers)
+    limit = LEAST + PATIENCE * run.seconds
+    outcomes = forked(
+        [partial(survives, mutant, run.nearest(mutant) or target.tests, limit) for mutant in chosen], workers
+    )
     alive = [mutant for mutant, survived in zip(chosen, outcomes, strict=True) if survived]
     print(f"{target.name}: {len(chosen) - len(alive)} of {len(chosen)} killed", flush=True)
     return alive

@@ -3,6 +3,8 @@
     python -m ci.nightly --data DIR --store D               tonight's seed; exit 1 for one outside of its spread
     python -m ci.nightly --data DIR --store D --accept 10   so many seeds become what later nights are compared with
 
+A training that fails ends the job with 2.
+
 Canaries compare bits, within one version of torch and one kind of machine. This compares what a user sees, across
 versions and machines: updates to 4% test error on MNIST by each paper's algorithm. A night's count is outside of the
 spread where it leaves the prediction interval of one further observation, of normal log counts, at 99.9%: one false
@@ -151,9 +153,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     seed = FIRST_NIGHT_SEED + int(time.time() // 86_400) if chosen.seed is None else chosen.seed
     known = json.loads(KNOWN.read_text())["updates"]
     red = False
-    for line in night(seed, known, chosen.store, chosen.data, chosen.device):
-        print(line, flush=True)
-        red |= line.startswith("OUTSIDE")
+    try:
+        for line in night(seed, known, chosen.store, chosen.data, chosen.device):
+            print(line, flush=True)
+            red |= line.startswith("OUTSIDE")
+    except RuntimeError as error:
+        print(f"ci.nightly: {error}", file=sys.stderr)
+        return 2
     return int(red)
 
 

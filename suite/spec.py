@@ -150,7 +150,7 @@ def trainings(spec: RunSpec) -> list[RunSpec]:
 
 
 def overlaid(settings: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with others in their place; of a part, its own stay unless the changes name another kind.
+    """Settings with others in their place; of a part, its own stay unless the changes name its kind.
 
     Example:
         >>> overlaid({"algorithm": {"name": "rudra", "n": 1}, "rate": 0.1}, {"algorithm": {"n": 0}})

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from suite.papers import catalogue
 from suite.papers.catalogue import published
-from suite.papers.register import Register, rule_of
+from suite.papers.register import Register, rule_of, words
 
 
 def read(home: Path) -> Register:
@@ -17,4 +17,5 @@ def read(home: Path) -> Register:
         for paper in papers
         for claim in published(paper.name)
     }
-    return Register(rules, {a.id: dict.fromkeys(a.ids(), "") for paper in papers for a in paper.artifacts})
+    grids = {a.id: dict.fromkeys(a.ids(), "") for paper in papers for a in paper.artifacts}
+    return Register(rules, grids, worded={name: word for paper in papers for name, word in words(paper.name).items()})

@@ -50,6 +50,9 @@ def test_the_job_is_red_where_a_training_leaves_its_spread(tmp_path: Path, monke
     found["rudra"] = None
     assert nightly.main(call) == 1
     assert "OUTSIDE rudra        missed updates to 4%" in capsys.readouterr().out
+    monkeypatch.undo()
+    assert nightly.main([*call, "--data", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.startswith("ci.nightly: the training failed: mnist is not below")
 
 
 def test_each_training_runs_by_its_paper_s_algorithm(tmp_path: Path):

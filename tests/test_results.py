@@ -5,7 +5,13 @@ All papers are measured once for all of these tests.
 
 from __future__ import annotations
 
+import json
+import subprocess
+from collections import Counter
 from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cache
+from itertools import pairwise
 
 import pandas as pd
 import pytest
@@ -17,8 +23,8 @@ from suite.commands.reproduce import committed_verdicts
 from suite.papers.catalogue import PAPERS, entries, homes, paper, papers_of, published
 from suite.papers.evidence import committed
 from suite.papers.grades import Grading
-from suite.papers.measurement import measurements, verdicts
-from suite.papers.register import DECIDING, read
+from suite.papers.measurement import measurements, relate, verdicts
+from suite.papers.register import DECIDING, LATE, Register, read
 from suite.report import data
 from suite.report.numerals import alike
 from suite.report.readme import blocks, rewritten
@@ -64,7 +70,12 @@ def test_every_statement_holds(judged, name):
 
 
 def test_no_committed_run_is_lost_or_changed():
-    assert refresh.stored(homes()[0]) == (homes()[0] / refresh.RUNS).read_text(encoding="utf-8")
+    """Of several versions the first decides, so that another one could take the place of what was committed."""
+    held, source = refresh.stored(homes()[0]), Layered(committed())
+    assert held == (homes()[0] / refresh.RUNS).read_text(encoding="utf-8")
+    listed = Counter(line.split()[0] for line in held.splitlines())
+    versions = [source.versions(run) for run, count in listed.items() if count > 1]
+    assert {relate(first, other) for first, *others in versions for other in others} <= {"confirmed"}
 
 
 def test_values_are_compared_as_numbers():
@@ -115,3 +126,78 @@ def test_readme_and_docs_say_what_the_committed_evidence_says(judged):
         text = (ROOT / name).read_text(encoding="utf-8")
         for block, wanted in made.items():
             assert alike(text, rewritten(text, block, wanted)), f"{name}: sgd-suite refresh brings it up to date"
+
+
+# --- what the history of the project bears out: the files themselves are written by whoever likes to
+
+
+REGISTER = "paper_figures/published/register.jsonl"
+SINCE = "2026-11-26T05:00:00+00:00"  # a claim that leaves the board leaves its last verdict in the register
+
+
+def git(*words):
+    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.fixture(scope="module")
+def begun():
+    """The revision that began the register, and when (UTC); all revisions. Skips without the whole history."""
+    try:
+        whole = (ROOT / ".git").exists() and git("rev-parse", "--is-shallow-repository") == "false\n"
+    except (OSError, subprocess.SubprocessError):
+        whole = False
+    if not whole:
+        pytest.skip("there is no history of the project, or not all of it")
+    *_, revision, date = git("log", "--diff-filter=A", "--format=%H %cI", "--", REGISTER).split()
+    return revision, datetime.fromisoformat(date).astimezone(UTC).isoformat(), set(git("rev-list", "HEAD").split())
+
+
+@cache
+def register_at(revision):
+    found = Register()
+    for line in git("show", f"{revision}:{REGISTER}").splitlines():
+        found.add(json.loads(line))
+    return found
+
+
+def test_the_rules_of_each_verdict_stood_at_the_revisions_of_its_runs(judged, begun):
+    """When the first run began, these rules and no others; of the grid each run, and none that is there besides."""
+    found, source = judged
+    first, since, history = begun
+    for verdict in (v for v in found if v.runs):
+        claim, now = verdict.claim, read(PAPERS[verdict.claim.paper].home)
+        asked, then = now.grids[claim.artifact], []
+        about = {run: source.read(run).environment for run in verdict.runs}
+        for run in sorted(about, key=lambda run: about[run].get("started", "")):
+            revision = about[run]["revision"] if about[run].get("started", "") > since else first
+            assert revision in history, f"{run}: merge the revision that computed it"
+            then.append(register_at(revision))
+            grid = then[-1].grids.get(claim.artifact, {})
+            assert run in grid or verdict.order == LATE, claim.id
+            assert not (grid.keys() - asked.keys()) & source.ids(), claim.id
+            assert then[-1].families in ("", now.families)
+        in_force = [line for line in now.rules[claim.id] if line["date"] <= verdict.began or "order" in line]
+        assert in_force == then[0].rules.get(claim.id, []), claim.id
+
+
+def versions(path):
+    """A committed file as it was at each revision of the main line, oldest first, and as it is."""
+    revisions = git("log", "--first-parent", "--reverse", f"--since={SINCE}", "--format=%H", "--", path).split()
+    return [*(git("show", f"{revision}:{path}") for revision in revisions), (ROOT / path).read_text(encoding="utf-8")]
+
+
+def test_no_number_moved_and_no_claim_or_run_left_without_a_reason(begun):
+    """Nor does the register name a number of before that no table held: it would stand as the claim's own."""
+    now, tables = read(homes()[0]), [*map(data.read, versions(f"paper_figures/{data.FILE}"))]
+    for before, after in pairwise(tables):
+        assert refresh.unexplained(homes()[0], before, after) == {}
+        old, new = data.by_claim(before), data.by_claim(after)
+        for claim in old.keys() - new.keys():
+            assert now.merged.get(claim, "").startswith(f"{old[claim][0]['verdict']} until"), claim
+    for claim, lines in now.moved.items():
+        rows = [data.by_claim(table).get(claim, []) for table in tables]
+        told = [data.number_of(each) for each in rows if each and each[0]["ours"]]
+        assert [line for line in lines if line["moved"] not in told] == []
+    *earlier, held = (set(text.splitlines()) for text in versions(f"paper_figures/{refresh.RUNS}"))
+    gone = {line.split()[0] for line in set().union(*earlier) - held}
+    assert gone <= set().union(*now.removed.values())

@@ -128,7 +128,8 @@ def test_ratios_are_paired_by_seed_and_a_missed_target_makes_a_bound(tmp_path: P
     asked = board.PANEL.more(frame)
     missed = asked["sma-4-gradients"].of(frame)
     assert (missed.spans[0], missed.n) == (astuple(sma.ratios["gradients"].log)[:3], 3)
-    assert (missed.runs, missed.note) == ((sma.run, rows["sgd"].run), "2 of 3 seeds reached the target")
+    assert missed.runs == (sma.run, rows["sgd"].run)
+    assert missed.note == "log of the ratio to SGD's; 2 of 3 seeds reached the target"
     with pytest.raises(Missing, match="no run of diloco-4"):
         asked["diloco-4-rounds"].of(frame)
 

@@ -13,7 +13,7 @@ from suite.lazy import Figure
 from suite.papers.artifact import Artifact, Frame, Groups
 from suite.report.style import GRID
 
-SHARES = {"smoke": (1, 4), "reduced": (1, 4, 8, 16), "paper": (1, 4, 16, 32)}  # of the smallest batch in an update
+SHARES = {"smoke": (1, 4), "reduced": (1, 4, 8, 16), "paper": (1, 4, 8, 16)}  # of the smallest batch in an update
 BATCHES = ("smallest", "second", "third", "largest")  # groups
 SUPERLINEAR = 256  # images: "beyond a certain threshold (e.g. 256 in the example in Figure 3)"
 

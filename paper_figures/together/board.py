@@ -193,7 +193,7 @@ def quantities(artifact: str, frame: Frame) -> dict[str, Quantity]:
 
 def arrived(scored: Callable[[Method], pd.DataFrame], method: Method, frame: Frame) -> str:
     reached = scored(method)["reached"]
-    return f"{reached.sum()} of {len(reached)} seeds reached the target"
+    return f"log of the ratio to SGD's; {reached.sum()} of {len(reached)} seeds reached the target"
 
 
 def table(artifact: str, frame: Frame, budget: int | None = None) -> pd.DataFrame:

@@ -60,6 +60,7 @@ class Board:
     families: int = 0  # verdicts among ``empirical`` that are corrected with others on the same runs
     fallen: tuple[str, ...] = ()  # ids of those whose corrected verdict is another
     standing: int = 0  # of what is decided, how much the present rule says too, corrected with others on its runs
+    uncommitted: int = 0  # of what is decided, how much rests on a run whose tree had uncommitted changes
 
     @property
     def by_chance(self) -> float:
@@ -117,6 +118,7 @@ def board(verdicts: Iterable[Verdict]) -> Board:
     properties = [verdict for verdict in claims if verdict.rests_on in PROPERTIES]
     empirical = [verdict for verdict in claims if verdict.rests_on not in PROPERTIES]
     measured = [(verdict, verdict.measured) for verdict in empirical if verdict.measured is not None]
+    decided = [v for v in empirical if v.decides and v.verdict in DECIDED]
     return Board(
         empirical=tallies((*EMPIRICAL, NOTHING), ((v.rests_on or NOTHING, v.verdict) for v in empirical)),
         properties=tallies(PROPERTIES, ((v.rests_on, word(v)) for v in properties)),
@@ -131,7 +133,8 @@ def board(verdicts: Iterable[Verdict]) -> Board:
         ours=Counter(v.verdict for v in questions),
         families=sum(v.family > 1 for v in empirical),
         fallen=tuple(v.claim.id for v in empirical if v.present.alone),
-        standing=sum(v.decides and v.verdict in DECIDED and stands(v) for v in empirical),
+        standing=sum(map(stands, decided)),
+        uncommitted=sum(v.uncommitted > 0 for v in decided),
     )
 
 

@@ -199,6 +199,7 @@ class Verdict:
     runs: tuple[str, ...] = ()  # ids of all runs that the number was read from
     digest: str = ""  # of the contents of these runs
     began: str = ""  # when the first of them began (UTC), "" where one does not say
+    uncommitted: int = 0  # runs of it whose tree had changes that their revision does not hold
     family: int = 0  # claims on the same runs that it is corrected with, itself among them
     alone: str = ""  # the verdict by the claim's own interval, where the corrected one is another
 

@@ -128,7 +128,8 @@ def report(
     with watched():
         make = write_single if single else write_site
         page, site = make(source(store), out, say, selector or [])
-    say(str(site))
+    if not single:
+        say(str(site))
     print(page)
     for fault in site.faults:
         say(fault)
@@ -244,7 +245,7 @@ def new_paper_(name: ShortName, *, into: Into = None) -> None:
 
 
 def new_experiment_(name: ShortName, *, into: Into = None) -> None:
-    """Make a package for an experiment of one's own: a network, data, methods and settings in thirty lines."""
+    """Make a package for an experiment of one's own: a network, data, methods and settings in forty lines."""
     from suite.commands.new_paper import new_package
 
     print("\n".join(new_package(name, into, "experiment")))

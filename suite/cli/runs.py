@@ -259,27 +259,15 @@ def merge(
 def gate(
     new: Annotated[list[Path], typer.Argument(help="benchmark documents of one state of the code, one per session")],
     *,
-    base: Annotated[Path | None, place("compare with this document instead", metavar="F")] = None,
-    baselines: Annotated[Path | None, place("folder of baselines by machine class; default ci/baselines")] = None,
-    accept: Annotated[bool, typer.Option("--accept", help="make these the baseline of their machine class")] = False,
-    add: Annotated[bool, typer.Option("--add", help="as --accept, keeping the sessions it has")] = False,
-    anew: Annotated[bool, typer.Option("--anew", help="with --accept: this level is wanted")] = False,
     as_json: options.Json = False,
 ) -> None:
     """Slowdowns against the baseline of this machine class. Exit 1 when there is one, 3 when one could hide."""
     from suite.speed import baselines as kept
     from suite.speed import gate as regression
 
-    folder = baselines or kept.FOLDER
-    documents = [kept.read(path) for path in new]
-    if add:
-        documents.insert(0, kept.read(kept.find_baseline(folder, documents[0]["machine"]["class"])))
-    if accept or add:
-        print(f"baseline written to {regression.accept(documents, folder, anew=anew)}")
-        return
-    measured = kept.baseline(documents)
-    known = kept.read(base or kept.find_baseline(folder, measured["machine"]["class"]))
-    found = regression.judged(kept.baseline([known]), measured, None if base else folder)
+    measured = kept.baseline([kept.read(path) for path in new])
+    known = kept.read(kept.find_baseline(kept.FOLDER, measured["machine"]["class"]))
+    found = regression.judged(kept.baseline([known]), measured, kept.FOLDER)
     if as_json:
         emit(found)
     else:

@@ -20,6 +20,7 @@ from suite.claims.judge import PROFILES, Verdict
 from suite.commands.check import judge_selection
 from suite.papers.catalogue import PAPERS
 from suite.papers.evidence import with_committed
+from suite.report.numerals import compared, few, ours
 from suite.runs.archive import Runs
 
 pytest.register_assert_rewrite("suite.battery")
@@ -97,12 +98,11 @@ class ClaimItem(pytest.Item):
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None) -> str:
         if not isinstance(excinfo.value, RedVerdict):
             return str(super().repr_failure(excinfo))
-        claim, ours = self.verdict.claim, self.verdict.measured
-        measured = ", ".join(f"{v:.6g} [{lo:.6g}, {hi:.6g}]" for v, lo, hi in ours.spans) if ours else "nothing"
-        printed = ", ".join(f"{v:.6g}" for v in claim.printed) or "no number"
+        claim, found = self.verdict.claim, self.verdict.measured
         return (
             f"{claim.id}: {self.verdict.verdict}: {self.verdict.why}\n  {claim.says} ({claim.where})\n"
-            f"  {claim.basis} {printed} {claim.unit}, measured {measured}; rule {claim.rule}, because {claim.because}"
+            f"  {claim.basis} {few(compared(claim))}, measured {few(ours(found, claim)) if found else 'nothing'}; "
+            f"rule {claim.rule}, because {claim.because}"
         )
 
     def reportinfo(self) -> tuple[Path, None, str]:

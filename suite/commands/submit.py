@@ -57,7 +57,7 @@ def submit_artifacts(
     if not left:
         print(f"nothing to do: all {len(planned)} runs are stored", file=sys.stderr)
         return 0
-    jobs = to.jobs or min(MOST_JOBS, math.ceil(len(left) / options.workers))
+    jobs = min(len(left), to.jobs or min(MOST_JOBS, math.ceil(len(left) / options.workers)))
     made = jobs_for(left, command, options, jobs, about)
     if to.dry_run:
         print("\n".join(chosen.script(job) for job in made))

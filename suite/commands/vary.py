@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from suite.claims.estimate import Estimate
+from suite.claims.judge import PROFILES
 from suite.commands.check import console, sheet
 from suite.commands.plan import first_seeds
 from suite.commands.run import RunOptions, run_artifacts
@@ -87,13 +88,27 @@ def vary_artifact(
 
 
 def varied_runs(artifact: Artifact, texts: Sequence[str], options: RunOptions) -> tuple[Groups, list[Variation]]:
-    """An artifact's own groups, of their first seeds, and those of each variation. Raises VariationError."""
+    """An artifact's own groups, of their first seeds, and those of each variation.
+
+    Raises VariationError, which names the profiles at which the artifact's runs can be varied so.
+    """
     planned = artifact.runs(options.profile).items()
     groups = {group: tuple(first_seeds(specs, options.seeds or len(specs))) for group, specs in planned}
+    asked = parse(texts)
     try:
-        return groups, variations(groups, parse(texts))
+        return groups, variations(groups, asked)
     except VariationError as error:
-        raise VariationError(f"{artifact.id} at {options.profile}: {error}") from None
+        others = [profile for profile in PROFILES if _has(artifact.runs(profile), asked)]
+        cure = f"; it can be asked of its runs at {' and '.join(others)} (--profile {others[0]})" if others else ""
+        raise VariationError(f"{artifact.id} at {options.profile}: {error}{cure}") from None
+
+
+def _has(groups: Groups, asked: Mapping[str, Sequence[Any]]) -> bool:
+    """Whether runs can be varied so."""
+    try:
+        return bool(variations(groups, asked))
+    except VariationError:
+        return False
 
 
 def check_settings(groups: Groups, varied: Sequence[Variation], data: Path | None, device: str) -> None:

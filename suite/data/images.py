@@ -71,7 +71,10 @@ def load_images(
     else:
         found = _stored(info, split, root)
     if digest is not None and digest != (content := content_digest(name, root)):
-        raise DataError(f"{name}: its content is {content}, and the run is of {digest}; plan it anew")
+        raise DataError(
+            f"{name}: its content is {content}, and the run is of {digest}; bring that back, or plan the run "
+            "anew, in an experiment of your own once its data.json is deleted"
+        )
     if examples is not None and examples < len(found.targets):
         found = decoded(found.inputs[:examples], found.targets[:examples])
     pixels, labels = torch.from_numpy(found.inputs), torch.from_numpy(found.targets)

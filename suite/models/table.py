@@ -62,7 +62,10 @@ def counts(name: str, **options: Any) -> Counts:
 
 
 def measure(name: str, **options: Any) -> Counts:
-    """Count a classifier by one forward pass on the meta device, where nothing is computed."""
+    """Count a classifier by one forward pass on the meta device, where nothing is computed.
+
+    Raises ValueError where it fails.
+    """
     import torch
     from torch import nn
 
@@ -88,7 +91,11 @@ def measure(name: str, **options: Any) -> Counts:
     leaves = [layer for layer in module.modules() if not list(layer.children())]
     for layer in leaves:
         layer.register_forward_hook(count)
-    module(torch.empty(batch, *module.input_shape, device="meta"))
+    try:
+        module(torch.empty(batch, *module.input_shape, device="meta"))
+    except Exception as error:
+        shape, reason = tuple(module.input_shape), str(error).partition("\n")[0]
+        raise ValueError(f"the network {name} does not take examples of shape {shape}: {reason}") from error
     return Counts(
         parameters=sum(p.numel() for p in module.parameters()),
         buffers=sum(b.numel() for b in module.buffers()),

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from suite.optim import joining
 from suite.optim.files import newest_checkpoint, write_checkpoint
 from suite.optim.module import Buffers
 from suite.optim.solver import Wrapped
@@ -253,19 +254,21 @@ class Algorithm(Steps):
 
         Args:
             folder: where the states are kept; each process writes into one of its own.
-            plain: what ``resume`` is to return, such as the number of the epoch.
+            plain: what ``resume`` is to return, such as the number of the epoch: plain values and tensors.
 
         Raises:
-            ValueError: the processes are at different updates, or have different rates.
+            ValueError: the processes are at different updates, have different rates, or have drifted apart.
+            TypeError: a value of the caller's is neither plain nor a tensor.
             OSError: nothing can be written there.
         """
         tensors = {f"random/{kind}": value for kind, value in self._random_state().items()}
         begun, had = self._pass or ({}, 0)
         tensors |= {f"epoch/{kind}": value for kind, value in begun.items()}
         tensors |= {f"untrained/{name}": parameter.detach() for name, parameter in self._untrained().items()}
-        values = {"state": flatten(self.state_dict(), "state", tensors), "plain": plain, "had": had}
+        values = {"state": flatten(self.state_dict(), "state", tensors), "plain": flatten(plain, "plain", tensors)}
         self.group.agree(self._group_settings())
-        write_checkpoint(Path(folder), self.group, self.t, values, tensors)
+        joining.compare_weights(self.group, None if self.core.algorithm.replicated else self.vector.x, "save()")
+        write_checkpoint(Path(folder), self.group, self.t, values | {"had": had}, tensors)
 
     def resume(self, folder: str | Path) -> dict[str, Any]:
         """Go on from the newest state under ``folder`` that every process has whole.
@@ -300,7 +303,7 @@ class Algorithm(Steps):
         self._set_random_state(_below("random/", tensors))
         begun = _below("epoch/", tensors)
         self._resumed = self._pass = (begun, values["had"]) if begun else None
-        return dict(values["plain"])
+        return dict(rebuild(values["plain"], tensors))
 
     @contextlib.contextmanager
     def join(self) -> Iterator[None]:

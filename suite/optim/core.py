@@ -63,7 +63,7 @@ def solve_subproblem(algorithm: isgd.ISGD, state: isgd.ISGDState, brought: Round
     else:
         limit = update_chart(algorithm, state, psi)
         stays = psi > limit and iteration > algorithm.batches and algorithm.stop > 0
-        if stays:
+        if stays:  # extra steps alone read it, and a copy of all weights takes half as long as a step
             state.anchor.copy_(x)
         algorithm.optimizer.step(state.memory, x, gradient, ONE)
     state.iteration.fill_(iteration + (not stays))

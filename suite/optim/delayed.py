@@ -14,6 +14,7 @@ from suite.communication.collectives import Alone, CompletedSum
 from suite.communication.group import Group
 from suite.optim.base import Algorithm
 from suite.optim.core import Core
+from suite.optim.joining import whole
 from suite.optim.layerwise import CHANGED, Departures
 from suite.optim.solver import Base
 from suite.optim.steps import Collected
@@ -88,7 +89,8 @@ class DelayedSGD(Algorithm):
         group: Group | None = None,
         **options: Any,
     ):
-        self._delay, self._layerwise, self._order, self._bucket_bytes = delay, layerwise, order, bucket_bytes
+        self._delay, self._bucket_bytes = whole("delay", delay), whole("bucket_bytes", bucket_bytes)
+        self._layerwise, self._order = layerwise, order
         self._at_once = delay == 0
         if layerwise:
             self._no_join = "layer-wise exchange sends gradients before the step; join() needs layerwise=False"

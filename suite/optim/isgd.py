@@ -29,6 +29,11 @@ class Charted(Core):
         """With its chart, which has no centre."""
         return super().moved(state, x, centre=False)
 
+    def ended(self, state: Any) -> Any:
+        """The same state with no further step on its batch."""
+        no = torch.zeros_like
+        return state._replace(iteration=state.iteration + 1, chased=no(state.chased), chasing=no(state.chasing))
+
 
 class ISGD(Algorithm):
     """Inconsistent SGD: batches whose loss lies above a control chart's limit are trained on again.
@@ -74,6 +79,7 @@ class ISGD(Algorithm):
     Descent", 2016, Algorithms 1 and 2, Eq. 10; ``reference_impls.isgd``.
     """
 
+    core: Charted
     _no_join = "ISGD holds batches against those of the epoch before, so every process needs as many"
 
     def __init__(
@@ -93,7 +99,7 @@ class ISGD(Algorithm):
         **unknown: Any,
     ):
         self._chosen: dict[str, Any] = {
-            "batches": batches,
+            "batches": joining.whole("batches", batches, 2),
             "zeta": zeta,
             "stop": joining.whole("stop", stop),
             "margin": margin,
@@ -115,6 +121,8 @@ class ISGD(Algorithm):
     def step(self, closure: Callable[[], Tensor] | None = None) -> Any:  # type: ignore[override]
         """A step on a new batch, and up to ``stop`` more on the same while its loss stays above the limit.
 
+        An error of the closure in its first call leaves all as it was; a later one ends the steps on this batch.
+
         Args:
             closure: computes the mean loss of the batch [0-d] and its gradients, and returns the loss.
 
@@ -134,8 +142,12 @@ class ISGD(Algorithm):
         if closure is None:
             raise TypeError("ISGD.step needs a closure that computes the loss of the batch and its gradients")
         loss = self._gradient(closure)
-        while self.core_state.chasing.item():
-            self._gradient(closure)
+        try:
+            while self.core_state.chasing.item():
+                self._gradient(closure)
+        except BaseException:  # the chart has the loss of this batch, and what comes next is another's
+            self.core_state = self.core.ended(self.core_state)
+            raise
         return loss
 
     def _gradient(self, closure: Callable[[], Tensor]) -> Tensor:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+from hashlib import sha256
 from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch import Tensor
 from torch.distributed.distributed_c10d import _get_default_group, _get_default_store
 from torch.utils.data import Dataset, Subset
 
@@ -98,6 +100,23 @@ def part_of(examples: int, group: Group) -> range:
     if each < 1:
         raise ValueError(f"{examples} examples cannot be shared by {group.size} processes; start fewer of them")
     return range(group.rank * each, (group.rank + 1) * each)
+
+
+def compare_weights(group: Group, x: Tensor | None, what: str) -> None:
+    """Wait for all processes, and compare the weights x [d] where they are those of all.
+
+    Raises ValueError in each of them where they differ in a bit; ``what`` waits for them.
+    """
+    digest = ""
+    if x is not None and group.size > 1:
+        digest = sha256(x.view(torch.uint8).cpu().numpy().data).hexdigest()
+    held = group.everyone(digest, what)
+    if odd := [rank for rank, each in enumerate(held) if each != held[0]]:
+        raise ValueError(
+            f"process {odd[0]} has other weights than process 0 in {what}: their rates differed for some steps "
+            "(ReduceLROnPlateau by each process's own loss?), or weights were written in one of them; give all the "
+            "same, and call take_up() in all to go on from those of process 0"
+        )
 
 
 def own_random_numbers(group: Group) -> None:

@@ -124,7 +124,7 @@ class PostLocalSGD(Averaging):
         group: Group | None = None,
         **options: Any,
     ):
-        rule = partial(local_sgd.PostLocalSGD, h=whole("local_steps", local_steps, 1), switch=switch)
+        rule = partial(local_sgd.PostLocalSGD, h=whole("local_steps", local_steps, 1), switch=whole("switch", switch))
         settings = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, **options}
         super().__init__(module, params, rule, learners, settings=settings, base=base, fused=fused, group=group)
 

@@ -78,8 +78,8 @@ class Softsync(Algorithm):
         **unknown: Any,
     ):
         joining.check_learners(type(self).__name__, learners)
-        if updates is not None and updates < 1:
-            raise ValueError(f"{type(self).__name__}: updates={updates} must be at least 1, or None for no end")
+        if updates is not None:
+            joining.whole("updates", updates, 1, ", or None for no end")
         self.learners, self.updates = self._learners_here(learners), updates
         self._chosen: dict[str, Any] = {"workers": learners, "n": joining.whole("n", n), "per_gradient": per_gradient}
         self._server = rudra_protocol.Server(learners, n)
@@ -123,22 +123,28 @@ class Softsync(Algorithm):
         """What ``loader`` yields, over and over, until ``updates`` updates are made.
 
         Args:
-            loader: of batches.
+            loader: of batches; an iterator, such as a generator, must not end before the updates are made.
 
         Returns:
             An iterator over its batches.
 
         Raises:
-            ValueError: the loader is empty.
+            ValueError: the loader is empty, or an iterator that has ended.
         """
         while not self._finished:
-            empty = True
+            given = 0
             for batch in loader:
-                empty = False
+                given += 1
                 yield batch
                 if self._finished:
                     return
-            if empty:
+            if isinstance(loader, Iterator):
+                raise ValueError(
+                    f"the loader has ended after {given} batches, with updates still to make, and cannot begin anew, "
+                    "as it is an iterator (a generator?); hand over what can be gone through again, such as the "
+                    "DataLoader or a list"
+                )
+            if not given:
                 raise ValueError("the loader is empty")
 
     @property

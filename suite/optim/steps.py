@@ -381,19 +381,19 @@ class Steps(torch.optim.Optimizer):
         """The model to test and to save: a copy of the module with the weights that the paper evaluates.
 
         Its batch-norm statistics are the mean of all learners' of all processes, so every process must call it.
-        Training goes on where it was.
 
         Returns:
             The copy, in evaluation mode, made anew each time.
 
         Raises:
-            ValueError: a trained parameter is not in the module any more.
+            ValueError: a trained parameter has left the module or was moved; processes have drifted apart.
         """
         self._membership.check()
+        self._refuse_displaced()
         self._notice()
         values = self.vector.views(self.core.algorithm.model(self.core_state).to(self.vector.x))
         total = self.buffers.total().to(self.vector.x.device)
-        self.group.everyone(None, "average()")
+        joining.compare_weights(self.group, None if self.core.algorithm.replicated else self.vector.x, "average()")
         if self.group.size > 1 and total.numel():
             total = Processes(self.group).sum(total[None])
         return tested(self.module, self.vector.parameters, values, total / (self.learners * self.group.size))

@@ -95,10 +95,12 @@ def arrays(examples: Any, name: str = "the data set") -> tuple[np.ndarray, np.nd
         name: For messages.
 
     Raises:
-        DataError: It is none of these, or its examples differ in shape.
+        DataError: It is none of these, its examples differ in shape, or a target is no class.
     """
     if hasattr(examples, "features"):
         examples = _of_hub(examples, name)
+    if hasattr(examples, "shape"):
+        raise DataError(f"{name}: a split is one array; data are training and test examples, each pairs with targets")
     if isinstance(examples, tuple | list) and len(examples) == 2 and hasattr(examples[0], "shape"):
         inputs, targets = (np.asarray(each) for each in examples)
     else:
@@ -108,6 +110,10 @@ def arrays(examples: Any, name: str = "the data set") -> tuple[np.ndarray, np.nd
         except ValueError as error:
             raise DataError(f"{name}: its examples cannot be stacked ({error}); bring them to one shape") from error
         targets = np.asarray([int(target) for _, target in pairs])
+    if targets.shape != (len(inputs),):
+        raise DataError(f"{name}: {len(inputs)} inputs have targets of shape {targets.shape}; each needs one class")
+    if (targets % 1).any() or (targets < 0).any():
+        raise DataError(f"{name}: a target is no class; they must be whole numbers from 0")
     if inputs.dtype != np.uint8:
         inputs = inputs.astype(np.float32)
     return inputs, targets.astype(np.int64)
@@ -168,7 +174,7 @@ def experiment(
         data: Returns training and test examples: pairs (inputs, targets) of tensors, data sets of torchvision's kind,
             or of ``datasets``. The digest of their content is part of every run's name.
         methods: By label, the settings that make the method, each in place of the common ones. Of a part such as
-            ``descent`` those that are not given stay, unless it names another rule or kind.
+            ``descent`` those that are not given stay, unless its name, rule or kind is among those given.
         settings: In place of the defaults: ``algorithm``, ``descent``, ``order``, ``rate``, ``batch``, ``workers``
             and whatever else :mod:`suite.training.loop` knows.
         sweep: By path (``algorithm.alpha``, ``rate``), the values that each method which has the setting is run with.

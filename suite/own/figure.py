@@ -18,7 +18,7 @@ def panel(artifact: str, title: str, runs: Callable[[str], Groups]) -> Artifact:
         title,
         runs,
         draw,
-        alt="Test error against gradient evaluations, and at the end with 95% intervals, of each method.",
+        alt="Test error against training examples seen, and at the end with 95% intervals, of each method.",
         size=(8.0, 4.0),
         frame=table,
         more=quantities,
@@ -56,7 +56,7 @@ def quantities(frame: Frame) -> dict[str, Quantity]:
     for group in able[1:]:
         if seeds[able[0]] & seeds[group]:
             value = partial(difference, able[0], group)
-            found[f"{group}: less {able[0]} (points)"] = Quantity(value, (able[0], group), STORED)
+            found[f"{group} minus {able[0]} (points)"] = Quantity(value, (able[0], group), STORED)
     return found
 
 

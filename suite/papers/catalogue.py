@@ -95,8 +95,18 @@ def homes() -> list[Path]:
 
 @cache
 def paper(name: str) -> Paper:
-    """A paper by its short name. Raises KeyError for another, RegistryError for one that calls itself otherwise."""
-    found = PAPERS[name].load()
+    """A paper by its short name.
+
+    Raises KeyError for another, RegistryError for one that fails or calls itself otherwise.
+    """
+    which = PAPERS[name]
+    try:
+        found = which.load()
+    except Exception as error:
+        raise RegistryError(
+            f"the paper {name!r} of {which.home} cannot be imported ({type(error).__name__}: {error}); mend it, or "
+            "uninstall what registers it"
+        ) from error
     if found.name != name:
         raise RegistryError(
             f"the entry point {name!r} of {GROUP} leads to the paper {found.name!r}; give both the same name"
@@ -195,11 +205,18 @@ def matching(selectors: Iterable[str], ids: Sequence[str]) -> list[str]:
     patterns = list(selectors)
     for pattern in patterns:
         if not any(_means(pattern, artifact) for artifact in ids):
-            raise SelectorError(
-                f"nothing is called {pattern!r}; name a paper ({', '.join(PAPERS)}), an artifact such as "
-                f"isgd/fig5a, or a glob such as 'isgd/fig*'"
-            )
+            raise SelectorError(f"nothing is called {pattern!r}; {_instead(pattern, ids)}")
     return [artifact for artifact in ids if not patterns or any(_means(each, artifact) for each in patterns)]
+
+
+def _instead(pattern: str, ids: Sequence[str]) -> str:
+    """What to name in place of a pattern that means nothing: of a claim the artifact, of a paper what it has."""
+    name, (artifact, _, _) = pattern.partition("/")[0], pattern.rpartition("/")
+    if artifact in ids:
+        return f"name the artifact, {artifact}; a single claim is shown by `explain`"
+    if own := [each.partition("/")[2] for each in ids if each.startswith(f"{name}/")]:
+        return f"{name} has {', '.join(own)}"
+    return f"name a paper ({', '.join(PAPERS)}), an artifact such as isgd/fig5a, or a glob such as 'isgd/fig*'"
 
 
 def _means(pattern: str, artifact: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from suite.clock import counted
@@ -13,7 +13,7 @@ from suite.files import write_whole
 from suite.papers.catalogue import homes, select
 from suite.runs.archive import Archive, Layered, Runs, export, open_runs, versions
 from suite.runs.long_table import tidy
-from suite.runs.run import Run, StoreError, UnusableRun
+from suite.runs.run import Run, StoreError
 from suite.runs.store import Store
 
 UNNAMED = Path("runs.store")  # where runs go, in the working folder, unless a store is named
@@ -83,28 +83,16 @@ class ReadOnce:
     """A source that reads each run once: verdicts, drawings and the list of runs share what was verified."""
 
     def __init__(self, source: Runs):
-        self._source = source
-        self._read: dict[str, list[Run] | UnusableRun] = {}
-        self._ids = source.ids()
-
-    def ids(self) -> set[str]:
-        return self._ids
+        self.ids = cache(source.ids)
+        self._found = cache(partial(versions, source))
 
     def read(self, run_id: str) -> Run:
         return self.versions(run_id)[0]
 
     def versions(self, run_id: str) -> list[Run]:
-        if run_id not in self._ids:
+        if run_id not in self.ids():
             raise KeyError(run_id)
-        if run_id not in self._read:
-            try:
-                self._read[run_id] = versions(self._source, run_id)
-            except UnusableRun as error:
-                self._read[run_id] = error
-        found = self._read[run_id]
-        if isinstance(found, UnusableRun):
-            raise found
-        return found
+        return self._found(run_id)
 
 
 def read_once(source: Runs) -> Runs:

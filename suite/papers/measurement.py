@@ -328,6 +328,7 @@ def _judged(claim: Claim, ours: Estimate, rests: Rests, profile: str, grading: G
         runs=tuple(rests.began),
         digest=rests.digest,
         began=min(rests.began.values(), default=""),
+        uncommitted=sum(bool(run.environment.get("dirty")) for run in rests.own),
     )
 
 

@@ -26,6 +26,7 @@ A length is ``epochs``, ``updates`` or ``until`` (train until this test accuracy
 
 from __future__ import annotations
 
+import json
 import math
 import tomllib
 from collections.abc import Callable, Mapping
@@ -35,6 +36,7 @@ from pathlib import Path
 from typing import Any
 
 from suite.papers import catalogue
+from suite.runs.run import digest
 
 NOT_PRINTED = "not printed"
 LENGTHS = ("epochs", "updates", "until")
@@ -43,6 +45,7 @@ NEEDED = ("data", "preparation", "network", "batch", "rate", "momentum", "decay"
 OTHERS = ("labels", "rule", "splitting", "workers", "dropout", "warmstart", "tested", "recorded", "hardware")
 FIELDS = (*NEEDED, *LENGTHS, *OTHERS)
 ABOUT_A_FIELD = {"is", "range", "share", "where", "script", "times", "total", "every", "by", "when"}
+DIGITS = 12  # of the digest of a table
 LOSS_BELOW = "loss below"  # what drops may hang on instead of the epoch
 SCALES: Mapping[str, Callable[[float, float, float], float]] = {  # of (mu, lambda, n)
     "sqrt(mu lambda / 128)": lambda batch, learners, n: math.sqrt(batch * learners / 128),
@@ -114,11 +117,13 @@ class PrintedSettings:
         bases: by artifact (``fig1``), and by claim (``fig1/gain``) where one differs from its artifact; under the
             empty name that of a statement which the paper makes in general.
         exact: experiments whose outcome rests on no data and no clock, and why.
+        digest: of all that the file says, but for comments and order.
     """
 
     experiments: Mapping[str, PrintedExperiment] = field(default_factory=dict)
     bases: Mapping[str, Basis] = field(default_factory=lambda: {"": Basis((), None)})
     exact: Mapping[str, str] = field(default_factory=dict)
+    digest: str = ""
 
     def basis(self, claim_id: str) -> Basis:
         """What the paper prints for a claim."""
@@ -170,7 +175,7 @@ def load(path: Path, ids: frozenset[str]) -> PrintedSettings:
     for name, why in exact.items():
         if not isinstance(why, str) or not why:
             raise SettingsError(f"{path.name} {name}: it must say why")
-    return PrintedSettings(experiments, bases, exact)
+    return PrintedSettings(experiments, bases, exact, digest(json.dumps(document, sort_keys=True).encode())[:DIGITS])
 
 
 def _known(table: Mapping[str, Any], known: set[str], where: str) -> None:

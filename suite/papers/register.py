@@ -15,8 +15,9 @@ A line with ``moved`` gives the reason for a number that changed while its runs 
 the digest of the runs. Where the change turned the verdict, the one of before stands and the present one is
 exploratory. A line with ``families`` says since when claims on the same runs are corrected together
 (``suite.claims.estimate``). A line with ``merged`` takes claims from the board and gives the last verdict of each;
-``published/places.csv`` says where they went. A line with ``worded`` holds a digest of what each claim says, of what
-would refute it, and of whether its number is printed, so that no word of these changes without a reason either.
+``published/places.csv`` says where they went. A line with ``worded`` holds digests: by entry of what it says, what
+would refute it, its number, whether that is printed, and where it counts; by paper of the settings that it prints. So
+none of these changes without a reason either.
 
 The lines of before 2026-11-25 were made from a register of another form, closed then and kept beside it as
 ``register-closed.json``. They carry what that one knew: ``order``, whether the rule came before its evidence, and for
@@ -36,7 +37,8 @@ from typing import Any
 
 from suite.claims.judge import Claim
 from suite.papers.artifact import Artifact, Paper
-from suite.papers.catalogue import PAPERS, published
+from suite.papers.catalogue import PAPERS, entries, published
+from suite.papers.printed_settings import settings
 
 FILE, UNDATED_RUNS = "register.jsonl", "undated.txt"
 RULE = ("printed", "unit", "rule", "tolerance", "relative", "side", "order", "quantity", "profile", "margin")
@@ -84,7 +86,7 @@ class Register:
     families: str = ""  # since when claims on the same runs are corrected together; "" for ever
     merged: dict[str, str] = field(default_factory=dict)  # last verdicts of claims taken from the board
     asked: dict[str, set[str]] = field(default_factory=dict)  # by artifact, the quantities of all rules there were
-    worded: dict[str, str] = field(default_factory=dict)  # by claim, the digest of its words
+    worded: dict[str, str] = field(default_factory=dict)  # digests: by entry of its words, by paper of its settings
 
     def add(self, line: Mapping[str, Any]) -> None:
         """Take in a line of the file."""
@@ -122,8 +124,14 @@ def rule_of(claim: Claim) -> dict[str, Any]:
 
 
 def words_of(claim: Claim) -> str:
-    """A digest of what a claim says, of what would refute it, and of whether its number is printed or asked."""
-    return hashlib.sha256(json.dumps([claim.says, claim.refuted_by, claim.basis]).encode()).hexdigest()[:12]
+    """A digest of what an entry says, what would refute it, its number, whether that is printed, where it counts."""
+    said = [claim.says, claim.refuted_by, claim.printed, claim.basis, claim.kind, claim.row_of]
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:12]
+
+
+def words(paper: str) -> dict[str, str]:
+    """The digests of all entries of a paper, and under its own name that of the settings that it prints."""
+    return {entry.id: words_of(entry) for entry in entries(paper)} | {paper: settings(paper).digest}
 
 
 def under(claim: Claim, rule: Mapping[str, Any]) -> Claim:
@@ -220,8 +228,10 @@ def differs(claim: Claim, artifact: Artifact | None, register: Register) -> str:
         return "no line of the register names it"
     if history[-1]["rule"] != rule_of(claim):
         return f"its rule is not the one registered on {history[-1]['date'][:10]}"
-    if register.worded.get(claim.id, words := words_of(claim)) != words:
+    if register.worded.get(claim.id, "") != words_of(claim):
         return "its words are not the registered ones"
+    if register.worded.get(claim.paper, "") != settings(claim.paper).digest:
+        return f"the settings that {claim.paper} prints are not those registered"
     asked = artifact.ids() if artifact else set()
     if asked != set(register.grids.get(claim.artifact, {})) - register.removed.get(claim.artifact, set()):
         return f"the runs of {claim.artifact} are not those registered"
@@ -258,16 +268,13 @@ def changes(which: Paper, date: str, because: str) -> list[dict[str, Any]]:
         history = register.rules.get(claim.id)
         if not history or history[-1]["rule"] != rule_of(claim):
             lines.append({"claim": claim.id, "date": date, "because": because, "rule": rule_of(claim)})
-    words = {claim.id: words_of(claim) for claim in published(which.name)}
-    if changed := {claim: word for claim, word in words.items() if register.worded.get(claim) != word}:
+    if changed := {name: word for name, word in words(which.name).items() if register.worded.get(name, "") != word}:
         lines.append({"worded": changed, "date": date, "because": because})
     return lines
 
 
-def append(home: Path, lines: Iterable[Mapping[str, Any]]) -> Path:
+def append(home: Path, lines: Iterable[Mapping[str, Any]]) -> None:
     """Add lines to the register of a home."""
-    path = home / "published" / FILE
-    with path.open("a", encoding="utf-8") as stream:
+    with (home / "published" / FILE).open("a", encoding="utf-8") as stream:
         stream.writelines(json.dumps(line) + "\n" for line in lines)
     read.cache_clear()
-    return path

@@ -56,10 +56,6 @@ class Messages:
         """Seconds of a push or a pull between a learner and a server on the same machine."""
         return self.memory.seconds(self.model_bytes + TIMESTAMP_BYTES)
 
-    @property
-    def bytes(self) -> int:
-        return self.model_bytes + TIMESTAMP_BYTES
-
 
 class Port:
     """Works through messages one by one, in the order they come: a queue with one server, without the queue.
@@ -132,7 +128,7 @@ class Base:
     def learn(self, worker: int) -> Steps:
         """getMinibatch is overlapped; calcGradient, pushGradient, pullWeights follow one another."""
         env, server, ledger, serve = self.env, self.server, self.ledger, self.port.serve
-        transfer, inquiry, size = self.messages.transfer, self.messages.inquiry, self.messages.bytes
+        transfer, inquiry = self.messages.transfer, self.messages.inquiry
         while True:
             seconds = self.duration(worker)
             entry = server.begin(worker)
@@ -147,10 +143,9 @@ class Base:
                 ledger.skipped += 1
             else:
                 yield serve(transfer)
-                ledger.needless += server.pull(worker) == entry.read
+                server.pull(worker)
                 ledger.pulls += 1
-            ledger.inquiries += 1
-            ledger.cycle(seconds, env.now - began, size)
+            ledger.cycle(seconds, env.now - began)
 
     def edges(self) -> list[Edge]:
         """Who sends what to whom, as this simulation does."""

@@ -197,7 +197,7 @@ def learn(job: TrainingJob, learner: Learner, downcast: Downcast | None, reports
                     learner.timestamp, x = downcast.newest
             if learner.stopped:
                 return learner
-            learner.ledger.cycle(computed - began, time.perf_counter() - computed, 0)
+            learner.ledger.cycle(computed - began, time.perf_counter() - computed)
             learner.ledger.pulls += learner.timestamp != held
 
 

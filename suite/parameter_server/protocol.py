@@ -128,17 +128,13 @@ class TimeLedger:
     communicating: float = 0.0
     pushes: int = 0
     pulls: int = 0  # weights moved to a learner, or swapped in
-    inquiries: int = 0
     skipped: int = 0  # pulls saved because the timestamp had not moved
-    needless: int = 0  # pulls that brought the weights the learner had already
-    pushed_bytes: int = 0
 
-    def cycle(self, computing: float, communicating: float, size: int) -> None:
-        """A learner has computed a gradient, pushed its ``size`` bytes and goes on to the next."""
+    def cycle(self, computing: float, communicating: float) -> None:
+        """A learner has computed a gradient, pushed it and goes on to the next."""
         self.computing += computing
         self.communicating += communicating
         self.pushes += 1
-        self.pushed_bytes += size
 
     @property
     def overlap(self) -> float:

@@ -84,7 +84,7 @@ class Adv(Base):
 
     def learn(self, worker: int) -> Steps:
         env, server, ledger, leaf = self.env, self.server, self.ledger, self.leaf_of[worker]
-        copy, size = self.messages.copy, self.messages.bytes
+        copy = self.messages.copy
         while True:
             seconds = self.duration(worker)
             entry = server.begin(worker)
@@ -99,14 +99,13 @@ class Adv(Base):
             while server.n == 0 and server.timestamp == entry.read:
                 yield self.released
             yield from self.refresh(leaf)
-            ledger.inquiries += 1
             if leaf.timestamp == entry.read:
                 ledger.skipped += 1
             else:
                 yield leaf.port.serve(copy)
                 server.read[worker] = leaf.timestamp
                 ledger.pulls += 1
-            ledger.cycle(seconds, env.now - began, size)
+            ledger.cycle(seconds, env.now - began)
 
     def edges(self) -> list[Edge]:
         found: list[Edge] = []
@@ -168,7 +167,6 @@ class AdvStar(Adv):
 
     def learn(self, worker: int) -> Steps:
         env, server, ledger = self.env, self.server, self.ledger
-        size = self.messages.bytes
         while True:
             seconds = self.duration(worker)
             entry = server.begin(worker)
@@ -178,7 +176,6 @@ class AdvStar(Adv):
             if pending is not None:
                 yield pending
             self.delivered[worker] = env.process(self.deliver(worker, entry))
-            ledger.inquiries += 1
             if self.newest_at[worker] != server.read[worker]:
                 if self.swap_seconds:
                     yield env.timeout(self.swap_seconds)
@@ -186,7 +183,7 @@ class AdvStar(Adv):
                 ledger.pulls += 1
             else:
                 ledger.skipped += 1
-            ledger.cycle(seconds, env.now - began, size)
+            ledger.cycle(seconds, env.now - began)
 
     def deliver(self, worker: int, entry: GradientRef) -> Steps:
         """The push thread's work on one gradient."""

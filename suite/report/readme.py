@@ -140,7 +140,7 @@ def board_of_papers(verdicts: Sequence[Verdict]) -> str:
         first = [v for v in mine if v.measured and v.order == REGISTERED and v.verdict in DECIDED and stands(v)]
         best = min(first, key=_most_telling, default=None)
         beside = counts(Counter(map(stand_in, mine)), STAND_INS.values())
-        told = _strongest(best) if best else "none whose rule came before its runs"
+        told = _strongest(best) if best else "none as first registered"
         rows.append((f"`{name}`", len(decided), sum(map(stands, decided)), len(mine), beside, told))
     return markdown(["paper", "decided", "stand today", "claims", "stand-ins", "strongest number"], rows, "lrrrll")
 
@@ -222,6 +222,8 @@ def table(verdicts: Sequence[Verdict]) -> str:
     told = [f"{rows_told(counted).capitalize()}."] if counted.rows else []
     told += [f"Distinct runs behind them: {behind}."] if behind else []
     told += _beside(counted, named=True)
+    if counted.uncommitted:
+        told.append(f"{counted.uncommitted} of the decided rest on a run or more of a tree with uncommitted changes.")
     if later:
         told.append(f"Rules fixed or changed after their evidence: {'; '.join(later)}.")
         told.append("What is late or undated decides nothing.")
@@ -265,7 +267,7 @@ def headline(counted: Board) -> str:
     return (
         f"Of {claims} empirical claims {measured} are measured{once}, and {decided} of these are decided at the size "
         f"that the claim speaks of. Today's rule, corrected, leaves {counted.standing} standing. For {first} of the "
-        "measured the rule was registered, as it stands, before the runs began."
+        "measured rule and runs stand as they were registered before the first of these began."
     )
 
 

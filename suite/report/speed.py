@@ -11,7 +11,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from suite.report.numerals import markdown
 from suite.runs.environment import ROOT
@@ -94,21 +94,15 @@ def absent(workload: Mapping[str, Any], known: Sequence[str]) -> str:
     return "; ".join(told)
 
 
-class Attained(NamedTuple):
-    """How one side's median update stands to what the device can do."""
+def attained(workload: Mapping[str, Any], side: str, floors: Mapping[str, Any]) -> tuple[float, str] | None:
+    """The longest of what a side cannot do without, over its median update, and which it is.
 
-    limit_seconds: float
-    share: float  # limit over median: 1 is the limit itself
-    bound: str  # what takes longest at least: "products", "copies" or "calls"
-
-
-def attained(workload: Mapping[str, Any], side: str, floors: Mapping[str, Any]) -> Attained | None:
-    """A side against the longest of what it cannot do without, on the threads it used. None where that is unknown.
+    None where that is unknown on the threads it used.
 
     *Products* are all operations by the processor's multiply-adds: a side is below that only if it makes fewer
-    multiplications, as Winograd's convolutions do. Without that speed they are the matrix products at the rate
-    measured at their shapes, or all operations at that of the best product. *Copies* are the bytes at a copy's speed;
-    *calls* the framework's, of a side that goes layer by layer.
+    multiplications, as Winograd's convolutions do. Without that speed they are all operations at the rate of the
+    library's best product, or, in an older document, its products as timed at their own shapes. *Copies* are
+    the bytes at a copy's speed; *calls* the framework's, of a side that goes layer by layer.
     """
     entry = workload["sides"].get(side, {})
     key = "cuda" if "cuda" in floors else str(entry.get("threads"))
@@ -128,7 +122,7 @@ def attained(workload: Mapping[str, Any], side: str, floors: Mapping[str, Any]) 
         calls = workload.get("calls", 0) * floor.get("call_seconds", 0.0)
         least["calls"] = calls / execution.get("processes", 1)
     bound = max(least, key=least.__getitem__)
-    return Attained(least[bound], least[bound] / median, bound)
+    return least[bound] / median, bound
 
 
 COLUMNS = (
@@ -170,7 +164,7 @@ def rows(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
     known = reasons(document)
     for name, workload, main in tabled(document):
         low, high = main["quartiles"]
-        share = attained(workload, main["ours"], document["floors"])
+        share, bound = attained(workload, main["ours"], document["floors"]) or (None, "")
         found.append(
             (
                 name if main["ours"] == "ours" else f"{name} ({main['ours']})",
@@ -178,8 +172,8 @@ def rows(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
                 f"{low:.2f} to {high:.2f}",
                 main["rival"],
                 absent(workload, known),
-                f"{share.share:.0%}" if share else "",
-                share.bound if share else "",
+                f"{share:.0%}" if share else "",
+                bound,
             )
         )
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,11 +24,9 @@ from suite.runs import environment
 from suite.runs.lease import Lease
 from suite.runs.run import DamagedRun, Outcome, UnreadableRun, encode
 from suite.runs.store import Store
-from suite.runs.telemetry import Watch
 from suite.spec import RunSpec
 from suite.training import numerics as execution
 
-LOOK_SECONDS = 5.0  # between two looks at the machine's state during a run
 PROBED_SECONDS = 30.0  # of a processor from which on a run is worth a probe of its host, of a third of a second
 
 Resolve = Callable[[str], Experiment]
@@ -102,9 +101,9 @@ def execute_pack(
                 opened.append(found)
         if not opened:
             return [reports[spec.id] for spec in pack.specs]
-        with Watch(around.device, LOOK_SECONDS) as watch, same_bits(around.device) as unordered:
+        with same_bits(around.device) as unordered:
             for run, ended in _compute(opened, resolve):
-                reports[run.spec.id] = _close(store, run, ended, watch, unordered)
+                reports[run.spec.id] = _close(store, run, ended, unordered)
                 if run.context.execution["width"] == 1:
                     unordered.clear()  # computed by itself: what the next run's kernels promise is its own
                 advance(run.spec.id, 1.0)
@@ -219,14 +218,15 @@ def _compute(opened: Sequence[LeasedRun], resolve: Resolve) -> Iterator[tuple[Le
                 yield run, error
 
 
-def _close(store: Store, run: LeasedRun, ended: Outcome | Exception, watch: Watch, unordered: set[str]) -> RunReport:
-    """Commit what a run came to, how the machine was meanwhile, and which kernels promised no bits."""
+def _close(store: Store, run: LeasedRun, ended: Outcome | Exception, unordered: set[str]) -> RunReport:
+    """Commit what a run came to, what it cost, and which kernels promised no bits."""
     spec = run.spec
     try:
         if isinstance(ended, Exception):
             raise ended
-        where = environment.describe(dict(run.context.execution), run.begun) | {"telemetry": watch.seen()}
+        where = environment.describe(dict(run.context.execution), run.begun)
         where["processor_seconds"] = spent = round(charged_seconds(run.context.folder), 1)
+        where["load_average"] = [round(each, 2) for each in os.getloadavg()]  # of 1, 5 and 15 minutes, at its end
         if spent >= PROBED_SECONDS:
             where["host_factor"] = round(host_seconds(), 3)
         if unordered:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from suite.files import read_note, sync_folder, write_whole
-from suite.runner.status_file import charged_seconds, note_in
+from suite.runner.status_file import note_in
 from suite.runs.lease import Lease
 from suite.runs.run import UnreadableRun
 from suite.spec import RunSpec
@@ -23,7 +23,6 @@ from suite.training.numerics import record, recorded
 
 BEGUN = "begun.json"  # in the folder of a run under way: when, by which code, under which rules
 FIELDS = {"code": str, "started": str}
-POSITIONS = ("t", "update", "done")  # what experiments call the update at which their checkpoint stands
 
 
 def open_folder(claim: Lease, code: str) -> tuple[Path, dict[str, str], str]:
@@ -78,18 +77,9 @@ def refusal(left: Path, code: str) -> str:
 
 
 def achieved(left: Path) -> str:
-    """How far the work in a folder had come: in updates, else as a share or in time; empty where there is none."""
-    try:
-        found = checkpoint_file.read(left)
-    except checkpoint_file.DamagedCheckpoint:
-        found = None
-    values = found.values if found else {}
-    if updates := next((values[name] for name in POSITIONS if name in values), 0):
-        return f"{updates:,} update{'s' if updates != 1 else ''}"
+    """How far the work in a folder had come; empty where there is none."""
     if (note := note_in(left)) and note["fraction"] > 0:
         return f"{note['fraction']:.0%} of its updates"
-    if seconds := charged_seconds(left):
-        return f"{seconds:.3g} seconds of processor time"
     return "its checkpoint" if (left / checkpoint_file.NAME).exists() else ""
 
 

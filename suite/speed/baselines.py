@@ -175,6 +175,6 @@ def find_baseline(folder: Path, machine_class: str) -> Path:
         known = sorted(p.parent.name for p in folder.glob("*/benchmark.json"))
         raise GateError(
             f"no baseline of machine class {machine_class} in {folder} (there {'are' if known else 'is'} "
-            f"{', '.join(known) or 'none'}); make one on that machine with `sgd-suite gate NEW... --accept`"
+            f"{', '.join(known) or 'none'}); make one on that machine with `nox -s guard -- --accept`"
         )
     return path

@@ -106,10 +106,10 @@ def accept(documents: Sequence[Mapping[str, Any]], folder: Path, *, anew: bool =
     return path
 
 
-def judged(base: Mapping[str, Any], new: Mapping[str, Any], folder: Path | None) -> dict[str, Any]:
+def judged(base: Mapping[str, Any], new: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """``compare`` with a baseline, and as ``creeping`` what is slower than the level of ``folder`` alone."""
     found = compare(base, new)
-    known, seen = folder and level(folder, new), {row["workload"] for row in found["rows"] if row["slower"]}
+    known, seen = level(folder, new), {row["workload"] for row in found["rows"] if row["slower"]}
     crept = compare(known, new)["rows"] if known else []
     found["creeping"] = [_slowdown(row) for row in crept if row["slower"] and row["workload"] not in seen]
     return found
@@ -213,7 +213,7 @@ def lines(found: Mapping[str, Any]) -> Iterable[str]:
     if any(row["faster"] for row in found["rows"]):
         yield "note: what is faster stays guarded against the old pace only; accept a new baseline to keep the gain"
     if any(row["sessions"] < ENOUGH for row in found["rows"]):
-        yield f"note: a baseline of {ENOUGH} sessions or more bounds how sessions differ; add some with --add"
+        yield f"note: a baseline of {ENOUGH} sessions or more bounds how sessions differ; accept one of more"
     for name in found["without_baseline"]:
         yield f"note: {name} has no baseline"
     for name in found["missing"]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
+
 import pytest
 
-from benchmarks.measuring import Alternation, Side, Timer, hopeless
+from benchmarks.measuring import Alternation, Side, Timer, hopeless, stolen_percent
 
 
 def scripted(seconds: dict[str, float]):
@@ -84,3 +86,10 @@ def test_a_side_runs_with_its_own_number_of_threads(threads):
     finally:
         torch.set_num_threads(before)
     assert seen == [threads]
+
+
+def test_time_taken_by_other_machines_is_a_share_of_what_passed():
+    Times = namedtuple("Times", "user idle steal")
+    before, after = Times(10.0, 80.0, 10.0), Times(12.0, 84.0, 14.0)
+    assert stolen_percent(before, after) == pytest.approx(40.0)
+    assert stolen_percent(after, after) == 0.0, "no time has passed"

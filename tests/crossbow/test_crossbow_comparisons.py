@@ -112,7 +112,7 @@ def test_the_rarer_synchronisation_is_best_where_it_takes_fewer_epochs() -> None
 
 
 def test_batches_are_compared_step_by_step_and_by_the_slope_beyond_the_smallest() -> None:
-    """Batches of 64, 256, 1,024 and 2,048."""
+    """Batches of 64, 256, 512 and 1,024."""
     epochs = {"smallest": [10, 12, 11], "second": [14, 17, 13], "third": [20, 30, 25], "largest": [50, 90, 60]}
     frame = trained("fig3", epochs)
     names = list(epochs)
@@ -120,7 +120,7 @@ def test_batches_are_compared_step_by_step_and_by_the_slope_beyond_the_smallest(
         pytest.approx(student([y - x for x, y in zip(epochs[a], epochs[b], strict=True)])) for a, b in pairwise(names)
     ]
     assert list(found("fig3/rises", frame).spans) == wanted
-    slopes = [math.log(y / x) / math.log(8) for x, y in zip(epochs["second"], epochs["largest"], strict=True)]
+    slopes = [math.log(y / x) / math.log(4) for x, y in zip(epochs["second"], epochs["largest"], strict=True)]
     assert found("fig3/threshold", frame).spans == (pytest.approx(student(slopes)),)
     grows = {"smallest": [10], "second": [12], "third": [40], "largest": [140]}
     assert [verdict(f"fig3/{n}", trained("fig3", grows)) for n in ("rises", "threshold")] == ["reproduced"] * 2

@@ -20,8 +20,8 @@ def verdict(said: str, rests_on: str, decides: bool = False) -> Verdict:
 
 def test_the_boards_count_every_verdict_once_and_decide_on_few():
     found = [
-        verdict("reproduced", WHOLE, True),
-        verdict("reproduced", REDUCED),
+        replace(verdict("reproduced", WHOLE, True), uncommitted=2),
+        replace(verdict("reproduced", REDUCED), uncommitted=1),
         replace(verdict("not reproduced", REDUCED, True), exploratory=verdict("inconclusive", REDUCED, True)),
         verdict("reproduced", EXACT, True),
         verdict("not reproduced", EXACT, True),
@@ -32,6 +32,7 @@ def test_the_boards_count_every_verdict_once_and_decide_on_few():
     assert next(iter(counted.empirical)) == WHOLE
     assert counted.decides == {"reproduced": 1, "not reproduced": 1}
     assert counted.standing == 1  # the other is inconclusive by the present rule
+    assert counted.uncommitted == 1
     assert counted.properties[EXACT] == {"holds": 1, "does not hold": 1}
     assert sum(c.total() for c in (*counted.empirical.values(), *counted.properties.values())) == len(found)
     assert [word(v) for v in found[:4]] == ["reproduced", "reproduced", "not reproduced", "holds"]
@@ -68,7 +69,7 @@ def test_what_was_not_registered_first_is_counted_by_kind_in_alphabetical_order(
 def test_the_strongest_number_is_one_whose_rule_came_first_and_stands():
     late, first = (replace(verdict("reproduced", WHOLE), order=order) for order in ("late", "registered"))
     fallen = replace(first, exploratory=verdict("inconclusive", WHOLE))
-    assert "none whose rule came before its runs" in board_of_papers([late, fallen])
+    assert "none as first registered" in board_of_papers([late, fallen])
     assert "It is so: holds (printed: holds), **reproduced, one run** (whole)" in board_of_papers([late, first])
 
 

@@ -28,7 +28,6 @@ def blocked(tmp_path: Path) -> Path:
 
 MISTAKES = {
     "unknown paper": (["list", "rubra"], "nothing is called 'rubra'; name a paper (toy)"),
-    "unknown artifact": (["run", "toy/fig9", "--profile", "smoke"], "nothing is called 'toy/fig9'"),
     "wrong profile": (["run", "--profile", "huge"], "'huge' is not one of 'smoke', 'reduced', 'paper'"),
     "no profile": (["run"], "Missing option '--profile'"),
     "unknown command": (["rnu"], "No such command 'rnu'"),

@@ -118,6 +118,8 @@ def test_an_exact_run_counts_only_for_a_claim_that_names_its_experiments(table):
     exact = {"exact": {"toy/train": "arithmetic"}}
     table(printed(epochs=200), **exact)
     assert graded(read()) == Grade(EXACT, "", True)
+    times = {"toy/times": Experiment(lambda: None, clock="virtual")}
+    assert graded(read(), read(RunSpec("toy/times", {"batch": 3})), experiments=times).rests_on == MODELLED
     table(printed(epochs=200), named=True, **exact)
     assert graded(read()) == Grade(REDUCED, "100 of 200 epochs", False)
 

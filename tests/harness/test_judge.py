@@ -48,6 +48,7 @@ WITHIN = claim(tolerance=(1.0,))
 SEVERAL = claim(printed=(10.0, 20.0), tolerance=(1.0, 2.0))
 RELATIVE = claim(printed=(10.0, -100.0), relative=0.1)
 LOWER, ABOVE, UPPER, BELOW = (claim(rule="bound", side=s) for s in ("lower", "above", "upper", "below"))
+BOTH = claim(rule="bound", side="lower", printed=(9.0, 9.0))
 RANGE = claim(rule="bound", side="range", printed=(10.0, 20.0))
 WIDENED = claim(rule="bound", side="range", printed=(10.0, 20.0), tolerance=(1.0,))
 NARROWED = claim(rule="bound", side="range", printed=(10.0, 20.0), tolerance=(-1.0,))
@@ -189,9 +190,9 @@ def test_a_smaller_profile_never_decides(profile: str):
         assert judge(made, exact(10), profile).profile == profile
 
 
-@pytest.mark.parametrize("made", [WITHIN, SEVERAL, LOWER, ORDER], ids=["within", "several", "bound", "order"])
+@pytest.mark.parametrize("made", [WITHIN, SEVERAL, LOWER, BOTH, ORDER])
 def test_the_wrong_number_of_values_is_an_error_and_no_verdict(made: Claim):
-    fitting = {"within": len(made.printed), "bound": 1, "order": 2}[made.rule]
+    fitting = 2 if made.rule == "order" else len(made.printed)
     judge(made, exact([10.0] * fitting), "reduced")
     if made is not LOWER:
         with pytest.raises(ClaimError, match="toy/table1/it"):

@@ -74,7 +74,7 @@ def test_the_package_runs_is_measured_drawn_and_read(package, capsys: pytest.Cap
     check_selection([NAME], None, mine, mine.ids(), as_json=False, junit_path=None, verbose=False)
     shown = capsys.readouterr().out
     assert "mine/curves at smoke" in shown
-    assert "SMA, 4 learners, alpha = 0.1: less SGD (points)" in shown
+    assert "SMA, 4 learners, alpha = 0.1 minus SGD (points)" in shown
 
     (line,) = draw_selection([NAME], mine, tmp_path / "figures", data="csv")
     assert "8 runs" in line
@@ -107,7 +107,7 @@ def test_methods_are_compared_over_the_seeds_that_both_finished():
         }
     )
     asked = figure.quantities(frame)
-    assert list(asked) == ["a: test error (%)", "b: test error (%)", "b: less a (points)"]
+    assert list(asked) == ["a: test error (%)", "b: test error (%)", "b minus a (points)"]
     found = {name: each.of(frame) for name, each in asked.items()}
     assert [each.values[0] for each in found.values()] == [pytest.approx(25), pytest.approx(15), pytest.approx(-15)]
     assert [each.n for each in found.values()] == [4, 2, 2]
@@ -186,5 +186,19 @@ def test_pictures_pairs_and_tables_of_the_hub_become_arrays():
     assert arrays(hub)[1].tolist() == [3]
     assert arrays((np.zeros((5, 7)), np.arange(5)))[0].dtype == np.float32
     other = Image.fromarray(np.zeros((3, 3), np.uint8))
-    with pytest.raises(DataError, match=r"mine: its examples cannot be stacked .* bring them to one shape"):
-        arrays([(picture, 0), (other, 1)], "mine")
+    for examples, sentence in (
+        ([(picture, 0), (other, 1)], "its examples cannot be stacked .* bring them to one shape"),
+        (np.zeros((5, 7)), "a split is one array"),
+        ((np.zeros((5, 7)), np.arange(4)), r"5 inputs have targets of shape \(4,\)"),
+        ((np.zeros((5, 7)), np.arange(5) / 2), "a target is no class"),
+    ):
+        with pytest.raises(DataError, match=f"mine: {sentence}"):
+            arrays(examples, "mine")
+
+
+def test_a_network_that_does_not_take_the_examples_is_named(package, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("suite.models.table._MEASURED", {})
+    package.code.write_text(package.code.read_text().replace("36 * width", "35 * width"))
+    package.load()
+    with pytest.raises(ValueError, match=r"the network mine does not take examples of shape \(1, 8, 8\)"):
+        run()

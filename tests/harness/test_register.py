@@ -17,6 +17,7 @@ from suite.commands.refresh import record_rules as record
 from suite.papers import register
 from suite.papers.catalogue import PAPERS, Registered, SelectorError, entries, paper, published
 from suite.papers.measurement import verdicts
+from suite.papers.printed_settings import settings
 from suite.papers.register import RegisterError, read, rule_of, standing
 from suite.report import data
 from suite.runs.run import Outcome, encode
@@ -46,6 +47,7 @@ def home(tmp_path: Path, papers, monkeypatch: pytest.MonkeyPatch) -> Path:
     publish(tmp_path, 0.1)
     yield tmp_path
     LIVE.cache_clear()
+    settings.cache_clear()
 
 
 def publish(home: Path, tolerance: float, more: str = "") -> None:
@@ -90,9 +92,12 @@ def unregistered() -> dict[str, str]:
     return found
 
 
-def test_no_rule_and_no_grid_has_changed_without_a_line() -> None:
+def test_no_rule_no_grid_and_no_entry_has_changed_without_a_line() -> None:
     """`sgd-suite register --because "..."` writes one."""
     assert unregistered() == {}
+    for name, registered in PAPERS.items():
+        worded = read(registered.home).worded
+        assert [entry for entry, word in register.words(name).items() if worded.get(entry, "") != word] == []
 
 
 @pytest.mark.parametrize(
@@ -160,13 +165,25 @@ def test_a_claim_without_a_line_is_red(home: Path) -> None:
     assert (found.order, found.red) == ("unregistered", True)
 
 
-def test_another_sentence_needs_a_reason(home: Path) -> None:
+@pytest.mark.parametrize("more", ['refuted_by = "Another mean."\n', 'kind = "ours"\n'])
+def test_another_sentence_or_board_needs_a_reason(home: Path, more: str) -> None:
     at("2020-01-01")
-    publish(home, 0.1, 'refuted_by = "Another mean."\n')
+    publish(home, 0.1, more)
     (claim,) = published("toy")
-    assert "words" in register.differs(claim, None, register.read(home))
+    assert "its words" in register.differs(claim, None, register.read(home))
     at("2020-01-02")
-    assert "words" not in register.differs(claim, None, register.read(home))
+    assert "its words" not in register.differs(claim, None, register.read(home))
+
+
+def test_another_printed_setting_needs_a_reason(home: Path) -> None:
+    """It may turn what was reduced into what decides."""
+    at("2020-01-01")
+    (home / "published" / "settings").mkdir()
+    (home / "published" / "settings" / "toy.toml").write_text("[artifacts.table1]\nspeaks_of = 'three seeds'\n")
+    settings.cache_clear()
+    assert unregistered() == {"toy/table1/mean": "the settings that toy prints are not those registered"}
+    at("2020-01-02")
+    assert unregistered() == {}
 
 
 def test_another_seed_is_another_grid(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,7 +215,8 @@ def closed(home: Path, order: str, began: str, **more) -> register.Standing:
     artifact = paper("toy").artifacts[0]
     grid = {"artifact": artifact.id, "date": "", "because": "b", "added": sorted(artifact.ids()), "removed": []}
     line = {"claim": claim.id, "date": "2021-01-01", "because": "b", "rule": rule_of(claim), "order": order, **more}
-    (home / "published" / register.FILE).write_text("".join(json.dumps(each) + "\n" for each in (grid, line)))
+    worded = {"worded": register.words("toy"), "date": "2021-01-01", "because": "b"}
+    (home / "published" / register.FILE).write_text("".join(json.dumps(each) + "\n" for each in (grid, line, worded)))
     (home / "published" / register.UNDATED_RUNS).write_text("old\n")
     LIVE.cache_clear()
     return standing(claim, artifact, {"old": began})
@@ -225,6 +243,9 @@ def test_the_register_command_says_what_it_wrote(home: Path) -> None:
     (said,) = record("first")
     assert said.endswith("1 rule, 3 grids, 1 sentence")
     assert record("again") == [f"{home.name}: the register is up to date"]
+    publish(home, 0.2)
+    record("wider")
+    assert register.last_line(published("toy")[0]).endswith(": wider")
     with pytest.raises(RegisterError, match="--because is empty; say why"):
         record(" ")
     with pytest.raises(SelectorError, match="nothing is called 'nobody'"):
@@ -279,7 +300,10 @@ def test_a_moved_number_is_kept_until_the_register_gives_a_reason(
     text, owed = kept(path, data.written(now), home)
     assert data.read(text) == old
     assert len(owed) == 1
-    monkeypatch.setattr("suite.commands.refresh.readme.judged_of", lambda names, source: [verdict(store)])
+    publish(home, 0.1, 'refuted_by = "Another mean."\n')
+    seen = []
+    monkeypatch.setattr("suite.commands.refresh.readme.judged_of", lambda *_: seen.append(verdict(store)) or seen)
     record("a sum was a mean", ["toy"])
+    assert seen[0].order == "registered"  # by then also the other words are
     assert kept(path, data.written(now), home) == (data.written(now), [])
     assert verdict(store).exploratory.verdict == now[0]["verdict"]

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 from hostile import shaken
 from scipy import stats
 
 from suite.claims.intervals import holm
+from suite.cli.runs import gate
 from suite.speed.baselines import GateError, baseline, find_baseline, read
 from suite.speed.gate import ALARM, FLOOR, accept, alarms, compare, exit_code, judged, level, lines, threshold
 from suite.speed.rank_shift import detectable, lower_limit, p_value, shift
@@ -219,23 +221,20 @@ def test_a_forged_document_is_used_or_refused_in_a_sentence(tmp_path: Path, kept
     assert told == {0}
 
 
-def test_the_command_gates_and_accepts(tmp_path: Path, sgd):
+def test_the_command_gates(tmp_path: Path, monkeypatch, capsys):
+    monkeypatch.setattr("suite.speed.baselines.FOLDER", tmp_path / "baselines")
     draw = np.random.default_rng(17)
     names = []
     for i, slower in enumerate((0.0, 0.0, 0.0, 0.0, 0.0, math.log(1.3))):
         names.append(tmp_path / f"{i}.json")
         names[-1].write_text(json.dumps(document({"a": slower}, draw)))
-    folder = tmp_path / "baselines"
-    asked = sgd("gate", names[0], "--baselines", folder)
-    assert asked.returncode == 2
-    assert "sgd-suite gate NEW... --accept" in asked.stderr
-    assert sgd("gate", *names[:4], "--baselines", folder, "--accept").returncode == 0
-    assert sgd("gate", names[4], "--baselines", folder, "--add").returncode == 0
-    red = sgd("gate", names[5], "--baselines", folder, "--json")
-    assert red.returncode == 1
-    assert json.loads(red.stdout)["rows"][0]["sessions"] == 5
-    same = sgd("gate", names[5], "--base", names[5], "--baselines", folder, "--json")
-    assert (same.returncode in (0, 3), json.loads(same.stdout)["rows"][0]["sessions"]) == (True, 1)
+    with pytest.raises(GateError, match="nox -s guard -- --accept"):
+        gate(names[:1])
+    accept([read(name) for name in names[:5]], tmp_path / "baselines")
+    with pytest.raises(typer.Exit) as red:
+        gate(names[5:], as_json=True)
+    assert red.value.exit_code == 1
+    assert json.loads(capsys.readouterr().out)["rows"][0]["sessions"] == 5
 
 
 def test_of_each_workload_the_fastest_accepted_baseline_is_the_level(tmp_path: Path):

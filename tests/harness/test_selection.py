@@ -61,11 +61,17 @@ def test_a_selector_means_a_paper_an_artifact_or_a_glob(imported, selectors, ids
 
 
 @pytest.mark.parametrize(
-    ("selectors", "unknown"),
-    [(("wasp",), "wasp"), (("ant", "ant/fig9"), "ant/fig9"), (("ant/y", "ant/x"), "ant/y"), (("Ant",), "Ant")],
+    ("selectors", "unknown", "instead"),
+    [
+        (("wasp",), "wasp", r"name a paper \(ant, bee\)"),
+        (("Ant",), "Ant", r"name a paper \(ant, bee\)"),
+        (("ant", "ant/fig9"), "ant/fig9", "ant has fig1, fig2, table1$"),
+        (("ant/y", "ant/x"), "ant/y", "ant has fig1, fig2, table1$"),
+        (("bee/fig1/seven",), "bee/fig1/seven", "name the artifact, bee/fig1; a single claim"),
+    ],
 )
-def test_the_first_selector_that_means_nothing_is_named(imported, selectors, unknown):
-    with pytest.raises(SelectorError, match=rf"^nothing is called '{unknown}'; name a paper \(ant, bee\)"):
+def test_the_first_selector_that_means_nothing_is_named(imported, selectors, unknown, instead):
+    with pytest.raises(SelectorError, match=rf"^nothing is called '{unknown}'; {instead}"):
         select(selectors)
     with pytest.raises(SelectorError, match=f"'{unknown}'"):
         matching(selectors, ALL)

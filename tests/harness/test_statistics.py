@@ -86,6 +86,7 @@ def test_what_a_logarithm_saves_in_per_cent():
 def test_ratios_are_geometric():
     found = paired_ratio([1.0, 2.0, 4.0], [2.0, 4.0, 8.0])
     assert (found.mean, found.low, found.high) == pytest.approx((2.0, 2.0, 2.0), rel=1e-12)
+    assert (found.n, found.freedom) == (3, 2)
     with pytest.raises(ValueError, match="positive values"):
         log_interval([1.0, 0.0])
     with pytest.raises(ValueError, match="zip"):
@@ -122,6 +123,7 @@ def test_the_interval_of_a_slope_by_hand():
     found = log_slope(np.exp([-1.0, 0.0, 1.0]), np.exp([0.0, 0.0, 3.0]))
     half = 12.7062 * math.sqrt(1.5 / 1 / 2)
     assert (found.mean, found.low, found.high) == pytest.approx((1.5, 1.5 - half, 1.5 + half), rel=1e-4)
+    assert (found.n, found.freedom) == (3, 1)
 
 
 def test_the_jackknife_by_hand_of_each_statistic_apart():

@@ -72,9 +72,10 @@ def store_all() -> None:
 
 
 @pytest.mark.parametrize(
-    ("runs", "workers", "asked", "jobs"), [(40, 1, None, 16), (5, 2, None, 3), (1, 4, None, 1), (40, 2, 30, 30)]
+    ("runs", "workers", "asked", "jobs"),
+    [(40, 1, None, 16), (5, 2, None, 3), (1, 4, None, 1), (40, 2, 30, 30), (4, 1, 32, 4)],
 )
-def test_as_many_workers_as_have_something_to_do_but_no_more_than_16_unless_asked(
+def test_as_many_workers_as_have_something_to_do_and_at_most_16_unless_asked(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, runs: int, workers: int, asked: int | None, jobs: int
 ):
     monkeypatch.setenv("TOY_RUNS", str(runs))

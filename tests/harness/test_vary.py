@@ -91,6 +91,7 @@ def test_what_cannot_be_changed_is_refused_with_what_can(asked: str, sentence: s
         ("rudra/table2", "rounds=0", "rounds=0 must be a whole number, 1 or more"),
         ("isgd/eq21", "runs=0", "runs=0 must be a whole number, 1 or more"),
         ("together/mnist", "rate=0.1", "each trial has its own rate, in study.trials"),
+        ("rudra/fig5", "descent.rule=adagrad", r"no runs here, .* at reduced and paper \(--profile reduced\)$"),
     ],
 )
 def test_settings_that_no_run_could_have_are_refused_before_any_runs(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import io
 import itertools
@@ -214,7 +215,7 @@ def _interrupted(job: Job, trip: Callable[[dict[str, Any]], dict[str, Any]]) -> 
         for first in (0, STEPS // 2 - 1):
             if first and stops:
                 state, held, random = trip(opt.state_dict()), trip(module.state_dict()), torch.get_rng_state()
-                module = noisy()
+                module = copy.deepcopy(module)
                 with torch.no_grad():
                     module[0].weight.fill_(7)
                 opt = job.make(module)

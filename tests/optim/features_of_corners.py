@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import copy
+import io
 import itertools
+import pickle
 from functools import partial
 
+import pytest
 import torch
 from door import BATCH, closure, examples, network, weights
 from features import Job, falls
@@ -60,7 +63,11 @@ def empty_groups(job: Job) -> None:
 
 
 def copied(job: Job) -> None:
-    copy.deepcopy(job.make(network()))
+    opt = job.make(network())
+    for copying in (copy.copy, pickle.dumps, partial(torch.save, f=io.BytesIO())):
+        with pytest.raises(TypeError, match="copy the module, make an optimiser of the copy"):
+            copying(opt)
+    copy.deepcopy(opt)
 
 
 def left(job: Job) -> None:

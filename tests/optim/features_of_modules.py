@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from door import network, weights
 from features import Job, falls
@@ -39,6 +40,9 @@ def moving_later(job: Job) -> None:
     module = network()
     opt = job.make(module)
     nn.utils.vector_to_parameters(nn.utils.parameters_to_vector(module.parameters()), module.parameters())
+    if job.group.size == 1:
+        with pytest.raises(ValueError, match="lies elsewhere"):
+            opt.average()
     job.fit(opt, module)
 
 

@@ -137,6 +137,9 @@ def page() -> str:
         "",
         "A parameter without a gradient, which `torch.optim` leaves alone, has one of zeros here: momentum, decay",
         "and averaging move it. A step without any gradient is refused in one process.",
+        "",
+        "`get_optimizer_state_dict` of `torch.distributed.checkpoint` knows states of parameters alone. It makes",
+        "a step by itself where no parameter has a gradient, and ends with `KeyError: 'tensors'`: use `opt.save`.",
     ]
     for count, title in PROCESSES.items():
         text += ["", f"## {title[0].upper()}{title[1:]}", "", f"| | {' | '.join(OPTIMISERS)} |"]

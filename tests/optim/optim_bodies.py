@@ -168,10 +168,14 @@ def bring(group: Group, what: str) -> None:
         DelayedSGD(nn.Linear(5, 3 + odd), lr=RATE, group=group)
     elif what == "learners":
         SMA(network(), lr=RATE, learners=2 + odd, group=group)
-    elif what == "schedule":  # as ReduceLROnPlateau does by losses that are not all processes'
-        opt = DelayedSGD(network(), lr=0.1, group=group)
+    elif what in ("schedule", "drift saved", "drift averaged"):  # by losses that are not all processes'
+        module = network()
+        opt = DelayedSGD(module, lr=0.1, group=group)
         opt.param_groups[0]["lr"] /= 1 + odd
-        opt.save(Path(os.devnull) / "nowhere")
+        if what != "schedule":
+            opt.step(closure(opt, module, *examples()))
+            opt.param_groups[0]["lr"] = 0.1
+        opt.average() if what == "drift averaged" else opt.save(Path(os.devnull) / "nowhere")
     else:
         settings = {"lr": 0.2 if odd and what == "rate" else 0.1, "delay": int(odd and what == "delay")}
         DelayedSGD(network(), group=group, **settings)

@@ -25,15 +25,16 @@ class Told:
         for _ in range(batches):
             assert self.calls(1.0) == 1
 
-    def calls(self, *losses: float) -> int:
+    def calls(self, *losses: float | list[float] | None) -> int:
         """How often a batch is trained on whose losses these are, the last one from there on."""
         count = 0
 
-        def closure() -> Tensor:
+        def closure() -> Tensor | None:
             nonlocal count
             count += 1
             self.module.weight.grad = torch.ones(1, 1)
-            return torch.tensor(losses[min(count, len(losses)) - 1], dtype=torch.float64)
+            loss = losses[min(count, len(losses)) - 1]
+            return None if loss is None else torch.tensor(loss, dtype=torch.float64)
 
         self.opt.step(closure)
         return count
@@ -54,6 +55,19 @@ def test_a_batch_is_trained_on_again_at_most_so_often(fused: bool, stop: int):
     told = Told(fused, margin=0.0, stop=stop)
     assert told.calls(9.0) == 1 + stop
     assert told.calls(20.0, 0.0) == 1 + min(stop, 1)
+
+
+@FUSED
+@pytest.mark.parametrize("wrong", [None, [9.0, 9.0]])
+def test_a_closure_without_a_mean_is_refused_and_the_chart_has_each_batch_once(
+    fused: bool, wrong: list[float] | None
+):
+    told = Told(fused, margin=0.0)
+    for losses in ((wrong,), (9.0, wrong)):  # the second in a further step on the same batch
+        with pytest.raises(ValueError, match="as one number"):
+            told.calls(*losses)
+    assert told.calls(3.0) == 1
+    assert told.opt.limit == 6.0
 
 
 @FUSED

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import io
-import pickle
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -117,24 +114,6 @@ def test_another_optimiser_may_take_the_parameters(name: str, kept: bool, succes
         opt.step(lambda: torch.ones(()))
     assert values(module) != begun
     del first
-
-
-@pytest.mark.parametrize(
-    "copied", [copy.copy, copy.deepcopy, pickle.dumps, lambda held: torch.save(held, io.BytesIO())]
-)
-def test_an_optimiser_is_not_copied_and_its_state_goes_on_with_a_copy_of_the_module(copied: Callable[[Any], Any]):
-    opt, module = made("SMA")
-    backward(opt, module)
-    opt.step()
-    with pytest.raises(TypeError, match="copy the module, make an optimiser of the copy"):
-        copied({"model": module, "optimiser": opt} if copied is not copy.copy else opt)
-    other = copy.deepcopy(module)
-    again = MAKERS["SMA"](other, lr=0.05, momentum=0.9)
-    again.load_state_dict(opt.state_dict())
-    for one, its in ((opt, module), (again, other)):
-        backward(one, its)
-        one.step()
-    assert values(other) == values(module)
 
 
 @ALL

@@ -39,6 +39,8 @@ def test_processes_that_differ_are_refused_in_every_process():
         "rate": "worker 1 has the groups' settings = .*0.2.* where worker 0 has .*0.1",
         "schedule": "worker 1 has the groups' settings = .*0.05.* where worker 0 has .*0.1",
         "learners": "worker 1 has learners = 3 where worker 0 has 2",
+        "drift saved": r"process 1 has other weights than process 0 in save\(\)",
+        "drift averaged": r"process 1 has other weights than process 0 in average\(\)",
     }
     for said in spawn(bodies.differ, 2, list(messages), timeout=20):
         assert all(re.search(*pair) for pair in zip(messages.values(), said, strict=True)), said

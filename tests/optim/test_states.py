@@ -109,12 +109,14 @@ def test_of_several_states_the_newest_is_taken_up(tmp_path: Path):
     for t in (2, 9, 10):
         opt, module = made("SMA, 1 learner")
         steps(opt, module, 0, t)
-        opt.save(tmp_path / str(t), at=t)
+        opt.save(tmp_path / str(t), at=(t, torch.tensor(t)))
         shutil.copytree(tmp_path / str(t) / f"update-{t}", tmp_path / "all" / f"update-{t}")
     shutil.copytree(tmp_path / "all" / "update-2", tmp_path / "all" / "update-best")
     opt, _ = made("SMA, 1 learner")
-    assert opt.resume(tmp_path / "all") == {"at": 10}
+    assert opt.resume(tmp_path / "all") == {"at": (10, 10)}
     assert opt.t == 10
+    with pytest.raises(TypeError, match="plain/at: a state holds tensors and plain values, not a type"):
+        opt.save(tmp_path, at=int)
 
 
 def test_the_middle_of_an_update_is_no_time_to_restart_or_to_add_parameters():

@@ -27,6 +27,7 @@ from suite.runs.run import StoreError
 
 ALL_WORDS = tuple(dict.fromkeys((*VERDICTS, *WORDS.values())))
 INDEX = "index.html"
+MARK = b"sgd-suite"  # stands in every page
 
 
 @dataclass
@@ -116,18 +117,33 @@ def make_site(source: Runs, tell: Callable[[str], None] = lambda line: None, sel
 def write_site(
     source: Runs, out: Path, tell: Callable[[str], None] = lambda line: None, selectors: Sequence[str] = ()
 ) -> tuple[Path, Site]:
-    """Write ``make_site`` into ``out``; its index and the site. Raises StoreError where it cannot be written."""
+    """Write ``make_site`` into ``out``; its index and the site. Raises StoreError where it cannot be written.
+
+    Pages of an earlier report that this one does not have are removed, as its index would not lead to them.
+    """
     index = Path(out) / INDEX
     check_place(index)
     site = make_site(source, tell, selectors)
     for path, data in site.files.items():
         write(Path(out) / path, data)
+    earlier = [path for path in pages_in(Path(out)) if str(path.relative_to(out)) not in site.files]
+    for page in earlier:
+        for ending in (".html", ".svg", ".csv"):
+            page.with_suffix(ending).unlink(missing_ok=True)
+    if earlier:
+        tell(f"{counted(len(earlier), 'page')} of an earlier report removed")
     return index, site
+
+
+def pages_in(out: Path) -> list[Path]:
+    """The pages of a report in this folder: neither somebody else's nor a report of one file."""
+    found = [(page, page.read_bytes()) for page in (*out.glob("*.html"), *out.glob("*/*.html"))]
+    return [page for page, text in found if MARK in text and b'site.css">' in text]
 
 
 def check_place(page: Path) -> None:
     """Raise StoreError where a page of somebody else stands in the place of one of a report."""
-    if page.exists() and b"sgd-suite" not in page.read_bytes():
+    if page.exists() and MARK not in page.read_bytes():
         raise StoreError(
             f"{page} is there and was not written by `report`; move it, or name another folder with --out"
         )
