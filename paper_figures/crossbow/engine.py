@@ -25,7 +25,7 @@ ENGINE = RunSpec(
         "workers": 2,
         "most": 4,
         "turns": 5,
-        "repeats": 100,
+        "repeats": 150,
         "threshold": 0.05,
     },
 )
