@@ -109,6 +109,13 @@ def test_values_that_do_not_fit_a_claim_are_red(paper, found):
     assert "2 values for 1" in verdict.why
 
 
+def test_a_number_that_cannot_be_graded_is_red(paper, found, monkeypatch):
+    monkeypatch.setattr(judging.Grading, "grade", lambda *_: 1 / 0)
+    verdict = judged(paper, paper=found(size=exact(10)))
+    assert (verdict.verdict, verdict.red) == ("not run", True)
+    assert "could not be graded: ZeroDivisionError" in verdict.why
+
+
 @pytest.fixture
 def runs(tmp_path):
     store = fill(tmp_path / "store")

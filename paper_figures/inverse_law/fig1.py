@@ -51,25 +51,17 @@ def on_shared_sample(frame: Frame, row: Row) -> list[list[Updates]]:
 
 def misfit(frame: Frame, row: Row) -> Interval:
     """The largest relative misfit of the law over a curve's thresholds on the shared sample."""
-    scatter = misfits.lent_scatter(frame) if row.seeds == 1 else None
-    return misfits.largest_misfit(on_shared_sample(frame, row), scatter)
+    return misfits.largest_misfit(on_shared_sample(frame, row))
 
 
 def misfit_told(frame: Frame, row: Row) -> str:
     found = on_shared_sample(frame, row)
     left = sum(u.censored > 0 for thresholds in found for u in thresholds)
-    lent = misfits.lent_scatter(frame) if row.seeds == 1 else None
-    by = f"; one seed, with the scatter of the LeNet's on CIFAR, {lent.deviation:.1%}" if lent else ""
-    return f"{len(found)} thresholds, {left} points not achievable{by}"
-
-
-def misfit_groups(frame: Frame, row: Row) -> law.Groups:
-    """A curve's groups, and for one of a single seed those whose scatter it is lent."""
-    return law.curve_groups(frame, row) + (misfits.lenders(frame) if row.seeds == 1 else [])
+    return f"{len(found)} thresholds, {left} points not achievable"
 
 
 for row in BY_NAME.values():
-    law.counted(FIG1A, f"misfit-{row.name}", [row], misfit, misfit_told, misfit_groups)
+    law.counted(FIG1A, f"misfit-{row.name}", [row], misfit, misfit_told)
 FIG1A.quantities.update(misfits.ANSWERED)
 
 
@@ -203,8 +195,7 @@ def _title(frame: Frame, row: Row) -> str:
     with contextlib.suppress(Missing):
         found = misfit(frame, row)
         mean, low, high = (100 * share for share in (found.mean, found.low, found.high))
-        alone = "one seed, " if row.seeds == 1 else ""
-        return f"{row.title}\n{alone}misfit {mean:.0f} [{low:.0f}, {high:.0f}]%"
+        return f"{row.title}\nmisfit {mean:.0f} [{low:.0f}, {high:.0f}]%"
     return row.title
 
 

@@ -33,32 +33,22 @@ from paper_figures.inverse_law.law import (
     Groups,
     crossings,
     curve,
-    curve_groups,
     exponent,
     families,
     family_groups,
     law_fit,
     stored_rows,
 )
-from paper_figures.inverse_law.settings import BY_NAME, LARGER, Row
+from paper_figures.inverse_law.settings import BY_NAME, Row
 from suite.batch_size.law import FitError, InverseLawFit, Updates, fit_inverse_law
 from suite.claims.intervals import LEVEL, Interval, jackknife_variance, log_interval, quantile
 from suite.lazy import np, scipy
 from suite.papers.artifact import Frame, Missing, Quantity
 
-# Curves whose scatter between seeds is lent to those of one seed: the LeNet's on CIFAR.
-LENDING = (BY_NAME["cifar10_small-lr0p05"], BY_NAME["cifar100_small-lr0p05"])
 SLOW = 0.01  # the rate at which the law holds at every batch size
 BREAKS = BY_NAME["mnist_medium-lr0p05"]  # the curve that leaves the law at small batches
 FAR = 16  # batch sizes whose law says what smaller ones were to need
 NEAR = 0.1  # misfit up to which a batch size is said to follow the law
-
-
-class Scatter(NamedTuple):
-    """Standard deviation of one run's log updates between seeds, and its degrees of freedom."""
-
-    deviation: float
-    degrees: int
 
 
 class Misfits(NamedTuple):
@@ -75,16 +65,15 @@ def achievable(counted: Sequence[Updates]) -> list[Updates]:
     return [u for u in counted if not u.censored]
 
 
-def largest_misfit(thresholds: Iterable[Sequence[Updates]], scatter: Scatter | None = None) -> Interval:
+def largest_misfit(thresholds: Iterable[Sequence[Updates]]) -> Interval:
     """The largest relative misfit over the achievable points of all thresholds, with the interval described above.
 
     Args:
         thresholds: updates by batch size [threshold][batch size]; the seeds are the same at every size.
-        scatter: between seeds of other curves, for a curve with one seed; without it its interval is infinite.
 
     Raises Missing where no threshold is achievable at ``LEAST_POINTS`` batch sizes.
     """
-    found = [misfits(kept, scatter) for counted in thresholds if len(kept := achievable(counted)) >= LEAST_POINTS]
+    found = [misfits(kept) for counted in thresholds if len(kept := achievable(counted)) >= LEAST_POINTS]
     if not found:
         raise Missing(f"{LEAST_POINTS} batch sizes whose seeds all reached a threshold")
     return largest(found)
@@ -105,58 +94,28 @@ def largest(found: Sequence[Misfits]) -> Interval:
     return Interval(math.expm1(value), math.expm1(low), math.expm1(high), seeds, degrees)
 
 
-def misfits(counted: Sequence[Updates], scatter: Scatter | None = None) -> Misfits:
+def misfits(counted: Sequence[Updates]) -> Misfits:
     """Misfits of the law fitted to points at which every seed arrived, with the jackknife's errors over seeds.
 
-    With one seed the errors are those of residuals that scatter as ``scatter`` says.
+    With one seed the errors are infinite.
     """
     batch = np.array([float(u.batch) for u in counted])
     logs = np.log(np.array([u.seen for u in counted], dtype=float))  # [P, S]
     seeds = logs.shape[1]
     whole = _misfit(batch, logs.mean(1))
-    if seeds > 1:
-        parts = np.array([_misfit(batch, np.delete(logs, j, 1).mean(1)) for j in range(seeds)])  # [S, P]
-        own = jackknife_variance(parts)
-        spare = (seeds - 1) * (len(batch) - 2)
-        together = (seeds - 1) * own.sum() / spare  # two constants took up their part of the scatter
-        return Misfits(whole, np.sqrt(np.maximum(own, together)), spare, seeds)
-    if scatter is None:
+    if seeds == 1:
         return Misfits(whole, np.full(len(batch), math.inf), 0, 1)
-    law = np.exp(logs.mean(1) - whole)  # [P]
-    design = np.stack([1 / law, 1 / (batch * law)], 1)  # [P, 2], of log N by N_inf and alpha
-    leverage = np.einsum("pi,ip->p", design, np.linalg.pinv(design))
-    return Misfits(whole, scatter.deviation * np.sqrt(np.maximum(1 - leverage, 0)), scatter.degrees, 1)
+    parts = np.array([_misfit(batch, np.delete(logs, j, 1).mean(1)) for j in range(seeds)])  # [S, P]
+    own = jackknife_variance(parts)
+    spare = (seeds - 1) * (len(batch) - 2)
+    together = (seeds - 1) * own.sum() / spare  # two constants took up their part of the scatter
+    return Misfits(whole, np.sqrt(np.maximum(own, together)), spare, seeds)
 
 
 def _misfit(batch: np.ndarray, means: np.ndarray) -> np.ndarray:
     """Misfits of the law fitted to means of logarithms [P]."""
     law = fit_inverse_law([Updates(int(b), (math.exp(mean),)) for b, mean in zip(batch, means, strict=True)])
     return means - np.log(law.floor + law.sensitivity / batch)
-
-
-def between_seeds(curves: Iterable[Sequence[Updates]]) -> Scatter | None:
-    """The pooled scatter of log updates between the seeds of a size, over achievable points; None without any."""
-    squares, degrees = 0.0, 0
-    for u in (u for counted in curves for u in achievable(counted)):
-        logs = [math.log(n) for n in u.seen if n]
-        mean = math.fsum(logs) / len(logs)
-        squares += math.fsum((each - mean) ** 2 for each in logs)
-        degrees += len(logs) - 1
-    return Scatter(math.sqrt(squares / degrees), degrees) if degrees else None
-
-
-def lenders(frame: Frame) -> Groups:
-    """The groups whose scatter is lent."""
-    return [group for row in stored_rows(frame, LENDING) for group in curve_groups(frame, row)]
-
-
-def lent_scatter(frame: Frame) -> Scatter | None:
-    """Between seeds of these curves, at their first threshold and the sizes of the one-seed curves."""
-    curves = []
-    for row in stored_rows(frame, LENDING):
-        counted = crossings(curve(frame, row), row.thresholds(frame.profile)[0])
-        curves.append([u for u in counted if u.batch in LARGER["sizes"]])
-    return between_seeds(curves)
 
 
 # ---------------------------------------------------------------- the rival of ISGD

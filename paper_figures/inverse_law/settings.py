@@ -91,7 +91,6 @@ class Row:
 
 # The larger networks at reduced: the LeNet's first threshold on these data, the middle of the range.
 LARGER: dict[str, Any] = {"sizes": (16, 32, 64, 128, 256), "seeds": 3}
-ONCE = LARGER | {"seeds": 1}
 
 ROWS: tuple[Row, ...] = (
     Row("mnist_small-lr0p01", "mnist", "digits", "lenet_small", 0.01, 1, halvings=(1, 2, 3), lower=(4,)),
@@ -104,7 +103,7 @@ ROWS: tuple[Row, ...] = (
     Row("cifar10_medium-lr0p01", "cifar10", "classes", "vgg_medium", 0.01, 6, **LARGER, halvings=(0.5,)),
     Row("cifar10_medium-lr0p05", "cifar10", "classes", "vgg_medium", 0.05, 6, **LARGER, halvings=(0.5,)),
     Row("cifar10_medium-adam", "cifar10", "classes", "vgg_medium", None, 6, **LARGER, halvings=(0.5,)),
-    Row("cifar10_large-lr0p025", "cifar10", "classes", "vgg_large", 0.025, 7, **ONCE, halvings=(0.5,)),
+    Row("cifar10_large-lr0p025", "cifar10", "classes", "vgg_large", 0.025, 7, **LARGER, halvings=(0.5,)),
     Row("cifar10_resnet-lr0p05", "cifar10", "classes", "resnet20", 0.05, 8, **LARGER, halvings=(0.5,)),
     Row("cifar100_small-lr0p05", "cifar100", "classes", "cifar_lenet", 0.05, 9, smallest=16, guess=100, classes=100,
         halvings=(0.125, 0.25, 0.375), seeds=3),

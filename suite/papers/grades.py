@@ -161,10 +161,6 @@ class Grading:
             if (basis, ours.kind) not in self.nearest:
                 self.nearest[basis, ours.kind] = _nearest(ours, basis)
             printed, departed = self.nearest[basis, ours.kind]
-            if printed in basis.lent:
-                names = " and ".join(lender.name for lender in basis.lent)
-                found.append((STAND_IN, f"one seed, its scatter lent by {names}"))
-                continue
             followed[printed.name].append(ours)
             found += [*departed, *_arrival(run, printed)]
         taken = [printed for printed in basis.experiments if followed[printed.name]]
@@ -214,8 +210,7 @@ def _of_machine(run: Run, basis: Basis) -> Iterator[Departure]:
 
 def _nearest(ours: Described, basis: Basis) -> tuple[PrintedExperiment, list[Departure]]:
     """The printed experiment from which a training departs least, and how; of equals one on its own data."""
-    candidates = (*basis.experiments, *basis.lent)
-    ways = [(printed, list(departures(ours, printed))) for printed in candidates]
+    ways = [(printed, list(departures(ours, printed))) for printed in basis.experiments]
     rank = lambda found: max((GRADES.index(grade) for grade, _ in found), default=0)
     return min(ways, key=lambda way: (rank(way[1]), len(way[1]), any(_data(ours, way[0]))))
 

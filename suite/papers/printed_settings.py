@@ -17,7 +17,6 @@ the training data. ``times`` scales a rate by one of SCALES, ``total`` compares 
 runs of all the groups named. A claim with a ``from`` of its own is held against it even where a run is exact.
 ``drops`` are pairs of an epoch and a factor of the rate, with ``when = "loss below"`` of a mean loss and a factor;
 or the rate is multiplied ``by`` a factor ``every`` so many epochs.
-``lent`` names groups whose runs lend their scatter between seeds to a claim with one seed.
 ``speaks_of`` says why a claim is decided at a smaller size than its figure's.
 ``script`` in place of ``where`` names a public script of the authors that sets what the text does not say. Runs are
 held against it, and it is not counted as printed.
@@ -105,7 +104,6 @@ class Basis:
     speaks_of: str = ""
     named: bool = False  # the claim itself names its experiments
     modelled: str = ""  # the cost model that the claim's measure applies
-    lent: tuple[PrintedExperiment, ...] = ()  # whose scatter between seeds a claim with one seed borrows
 
 
 @dataclass(frozen=True)
@@ -202,8 +200,8 @@ def _basis(
     where: str,
 ) -> Basis:
     """The experiments that an entry names, with the fields that it changes. Without a name: all that train."""
-    _known(entry, {*FIELDS, "from", "every", "speaks_of", "modelled", "lent"}, where)
-    for group in (*entry.get("from", ()), *entry.get("lent", ())):
+    _known(entry, {*FIELDS, "from", "every", "speaks_of", "modelled"}, where)
+    for group in entry.get("from", ()):
         if group not in experiments:
             raise SettingsError(f"{where}: there is no group {group!r}; there are {sorted(experiments)}")
         if absent := missing(experiments[group]):
@@ -220,7 +218,6 @@ def _basis(
         entry.get("every", False),
         entry.get("speaks_of", ""),
         modelled=entry.get("modelled", ""),
-        lent=tuple(each for group in entry.get("lent", ()) if (each := experiments[group]) not in found),
     )
 
 

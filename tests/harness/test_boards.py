@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
 
-from suite.claims.board import Board, apart, board, lines, word
+from suite.claims.board import Board, apart, board, lines, stand_in, word
 from suite.claims.estimate import EXACT, REDUCED, WHOLE, Estimate
 from suite.claims.estimate import over_seeds as exact
 from suite.claims.judge import Claim, Verdict
@@ -48,6 +49,25 @@ def test_runs_that_several_claims_share_count_once():
     counted = board([*made, replace(made[0], rests_on=WHOLE)])
     assert (counted.runs[REDUCED], counted.runs[WHOLE]) == (3, 2)
     assert "2 reproduced; 3 runs" in "\n".join(lines(counted))
+
+
+@pytest.mark.parametrize(
+    ("rule", "low", "high", "said"),
+    [
+        ("order", 0.5, 1.5, "for"),
+        ("order", -1.5, -0.5, "against"),
+        ("order", -0.5, 1.5, "open"),
+        ("order", math.nan, 1.5, "number"),
+        ("within", 0.5, 1.5, "number"),
+    ],
+)
+def test_a_stand_in_speaks_of_relations_alone_and_of_what_is_a_number(rule, low, high, said):
+    order = ("a", "b") if rule == "order" else ()
+    made = replace(verdict("not run", "").claim, rule=rule, order=order, printed=(1.0,))
+    found = Verdict(made, "not run", "", proxy=Estimate((1.0,), (low,), (high,)))
+    assert stand_in(found) == said
+    assert stand_in(replace(found, measured=found.proxy)) == ""
+    assert board([found]).beside == {said: 1}
 
 
 def test_rows_of_a_claim_are_counted_apart_from_claims():

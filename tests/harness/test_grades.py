@@ -149,15 +149,6 @@ def test_fewer_or_rarer_tests_reduce_the_law_s_searches(specs, because):
     assert graded("inverse_law/fig1a/misfit-mnist_small-lr0p01", *specs) == Grade(REDUCED, because, False)
 
 
-def test_one_seed_says_who_lends_it_a_scatter():
-    cifar = {"data": {"name": "cifar10", "transform": "standardise-global"}, "rate": 0.05}
-    lender = sweep(16, 1, **cifar, model={"name": "cifar_lenet"})
-    alone = sweep(16, 0, **cifar, model={"name": "resnet20"})
-    why = "one seed, its scatter lent by cifar10_small-lr0p05 and cifar100_small-lr0p05"
-    assert graded("inverse_law/fig1a/misfit-cifar10_resnet-lr0p05", alone, lender).because == why
-    assert graded("inverse_law/fig1a/misfit-cifar10_small-lr0p05", lender).rests_on == REDUCED
-
-
 def reasons(claim: str, *specs: RunSpec) -> set[str]:
     """Every departure of runs from the one experiment that a claim names."""
     (printed,) = settings(claim.partition("/")[0]).basis(claim).experiments

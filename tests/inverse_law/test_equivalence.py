@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from paper_figures.inverse_law.misfits import Scatter, between_seeds, largest_misfit, misfits
+from paper_figures.inverse_law.misfits import largest_misfit, misfits
 from suite.batch_size.law import Updates
 
 SIZES = tuple(2**k for k in range(11))
@@ -69,21 +69,6 @@ def test_seeds_are_paired_across_sizes():
     paired = [replace(u, seen=tuple(n * math.exp(0.1 * (j - 4.5)) for j, n in enumerate(u.seen))) for u in late]
     mixed = [replace(u, seen=u.seen[::-1]) if k % 2 else u for k, u in enumerate(paired)]
     assert largest_misfit([paired]).high < 0.01 < 0.1 < largest_misfit([mixed]).high
-
-
-def test_one_seed_has_the_scatter_that_it_is_lent():
-    once = curve(seeds=1, sizes=(16, 32, 64, 128, 256), scatter=0.01)
-    assert largest_misfit([once]).high == math.inf
-    lent = between_seeds([curve(seeds=3, scatter=0.04, sizes=(16, 64, 256))])
-    assert lent.degrees == 6
-    small, large = (largest_misfit([once], Scatter(s, 6)).high for s in (0.01, 0.03))
-    assert math.log1p(large) > 2 * math.log1p(small)
-
-
-def test_the_lent_scatter_is_that_within_a_size():
-    """Sizes differ by a factor, seeds by +-10%: the scatter is that of (-0.1, 0, 0.1), 0.1."""
-    two = [Updates(m, tuple(n * math.exp(d) for d in (-0.1, 0.0, 0.1))) for m, n in ((16, 100.0), (64, 50.0))]
-    assert between_seeds([two]) == Scatter(pytest.approx(0.1), 4)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from paper_figures.inverse_law.law import (
     reached,
 )
 from paper_figures.inverse_law.law import searches as searched
-from paper_figures.inverse_law.misfits import Scatter, largest_misfit
+from paper_figures.inverse_law.misfits import largest_misfit
 from paper_figures.inverse_law.settings import BY_NAME, LIMIT
 from suite.batch_size.law import FitError, Updates, fit_inverse_law
 from suite.claims.intervals import Interval
@@ -324,33 +324,6 @@ def test_the_largest_misfit_has_an_upper_end_for_all_and_a_lower_for_some() -> N
         largest_misfit([curves[0][:3]])
     single = misfits.Misfits(np.array([0.1]), np.array([0.01]), degrees=1, seeds=2)
     assert misfits.largest([single]).high == pytest.approx(math.expm1(0.1 + stats.t.ppf(0.975, 1) * 0.01))
-
-
-def test_one_seed_has_the_error_that_residuals_have() -> None:
-    """How a misfit changes with each count, by differences, times the scatter that is lent."""
-    once = counted(1.0, 1, 0.02, 15)
-    shifted = lambda j, by: (
-        misfits.misfits(
-            [replace(u, seen=(u.seen[0] * math.exp(by * (k == j)),)) for k, u in enumerate(once)]  # type: ignore[operator]
-        ).misfit
-    )
-    change = np.array([(shifted(j, 1e-4) - shifted(j, -1e-4)) / 2e-4 for j in range(len(once))])  # [counts, misfits]
-    found = misfits.misfits(once, Scatter(0.05, 6))
-    assert found.error == pytest.approx(0.05 * np.sqrt((change**2).sum(0)), rel=2e-2)
-    assert (found.degrees, found.seeds) == (6, 1)
-
-
-def test_the_scatter_is_lent_at_the_first_threshold_and_the_sizes_of_one_seed() -> None:
-    """Seeds of M = 8 and 512 lie apart by half; at M = 16 only the first threshold is reached."""
-
-    def law(spec: Any, group: str) -> float:
-        batch = spec.settings["batch"]
-        middle = LIMIT / 1.7**1.5 if batch == 16 else 90 + 900 / batch
-        return middle * math.exp(0.05 * (spec.seed % 3 - 1) * (10 if batch in (8, 512) else 1))
-
-    frame = searches(law, ["cifar10_small", "cifar100_small"])
-    found = misfits.lent_scatter(frame)
-    assert found == Scatter(pytest.approx(0.05), 20)  # type: ignore[arg-type]
 
 
 # ---------------------------------------------------------------- the cost of an all-reduce
