@@ -213,9 +213,11 @@ def claim(name: str) -> Claim:
 
 
 def verdict(name: str, frame: Frame) -> str:
-    """What the judge says of a claim in a frame, at the paper's profile."""
+    """What the judge says of a claim in a frame at the paper's profile, were nothing undetermined."""
     each, which = quantity(f"{name.partition('/')[0]}/{claim(name).quantity}"), claim(name)
-    return judge(which, replace(each.of(frame), proxy=False), "paper", rests_on="modelled").verdict
+    return judge(
+        replace(which, undetermined=""), replace(each.of(frame), proxy=False), "paper", rests_on="modelled"
+    ).verdict
 
 
 WITHOUT_RUNS = ("push-10ms", "hardware-node-peak", "imagenet-model-parameters")  # arithmetic on what is printed
