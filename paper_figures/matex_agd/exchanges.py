@@ -128,7 +128,7 @@ def link_runs(profile: str) -> Groups:
     return {} if profile == "smoke" else {"link": (LINK,)}
 
 
-REPEATS = {"a": 5, "b": 8, "c": 8, "d": 8}  # five left the orders of these three open, two on a machine with other work
+REPEATS = {"a": 5, "b": 8, "c": 8, "d": 8}  # five, beside other work, left the orders of these three open
 
 
 def hosts_spec(letter: str) -> RunSpec:

@@ -158,7 +158,7 @@ def system_groups(profile: str) -> Groups:
     """Needs root and Linux, and minutes of sleep, so it is no part of ``smoke``."""
     if profile == "smoke":
         return {}
-    groups = {"processes": (True, 9), "processes, paper's pace": (False, 3)}  # loaded, seeds: three left its order open
+    groups = {"processes": (True, 9), "processes, paper's pace": (False, 3)}  # loaded, and seeds
     return {
         name: tuple(systems(seed, loaded=loaded) for seed in range(seeds)) for name, (loaded, seeds) in groups.items()
     }
