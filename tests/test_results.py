@@ -144,6 +144,7 @@ def begun():
     """The revision that began the register, and when (UTC); all revisions. Skips without the whole history."""
     try:
         whole = (ROOT / ".git").exists() and git("rev-parse", "--is-shallow-repository") == "false\n"
+        whole &= git("rev-list", "--count", "HEAD", "--", REGISTER) != "1\n"  # a copy of the files, committed anew
     except (OSError, subprocess.SubprocessError):
         whole = False
     if not whole:
