@@ -156,10 +156,11 @@ def lines(planned: Iterable[Planned], yours: Collection[str], total: Mapping[str
     basis = f"measured here on {device}" if device else "of one core of the reference CPU"
     cost = f"{duration(total['core_seconds'])} {basis}, at most {memory(total['peak_memory_bytes'])} each"
     held = f"{total['yours']} yours, {total['committed']} committed"
-    left = f"what is not yours takes about {cost}" if total["yours"] < total["runs"] else "nothing is left to compute"
+    unfinished = total["yours"] < total["runs"]
+    left = f"what is not yours takes about {cost}" if unfinished else "nothing is left to compute"
     text = [f"{counted(total['runs'], 'run')} at {total['profile']}: {held}; {left}"]
     text += lacking_data(total["missing_data"])
-    if not device and total["yours"] < total["runs"]:
+    if unfinished and not device:
         text.append("another CPU takes half as long or twice; --calibrate 60 measures this machine for a minute")
     return text + [_row(p, p.spec.id in yours) for p in sorted(planned, key=lambda p: -p.seconds)]
 

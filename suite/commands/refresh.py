@@ -249,21 +249,19 @@ def record_rules(because: str, papers: Iterable[str] = ()) -> list[str]:
     for home in homes():
         names = [name for name in papers_of(home) if not wanted or name in wanted]
         lines = [line for name in names for line in changes(paper(name), date, because)]
-        if lines:  # first, since the number of a rule that is not registered may be another one
-            append(home, lines)
+        place = append(home, lines)  # first, since the number of a rule that is not registered may be another one
         if (path := home / data.FILE).exists() and names:
             before = data.read(path.read_text(encoding="utf-8"))
             moved = unexplained(home, before, data.rows(readme.judged_of(names, Layered(committed()))))
-            if moved:
-                explained = [{"claim": c, "date": date, "because": because, "moved": moved[c]} for c in moved]
-                append(home, explained)
-                lines += explained
+            explained = [{"claim": c, "date": date, "because": because, "moved": moved[c]} for c in moved]
+            append(home, explained)
+            lines += explained
         if lines:
             kinds = {"rule": "rule", "grid": "added", "number": "moved"}
             counts = {kind: sum(key in line for line in lines) for kind, key in kinds.items()}
             counts["sentence"] = sum(len(line.get("worded", ())) for line in lines)
             told = ", ".join(counted(count, kind) for kind, count in counts.items() if count)
-            said.append(f"{home / 'published' / register.FILE}: {told}")
+            said.append(f"{place}: {told}")
         elif names:
             said.append(f"{home.name}: the register is up to date")
     return said

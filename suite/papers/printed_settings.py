@@ -173,7 +173,12 @@ def load(path: Path, ids: frozenset[str]) -> PrintedSettings:
     for name, why in exact.items():
         if not isinstance(why, str) or not why:
             raise SettingsError(f"{path.name} {name}: it must say why")
-    return PrintedSettings(experiments, bases, exact, digest(json.dumps(document, sort_keys=True).encode())[:DIGITS])
+    return PrintedSettings(experiments, bases, exact, digest_of(document))
+
+
+def digest_of(said: Any) -> str:
+    """A digest of what a table or a list says, whatever the order of a table's keys."""
+    return digest(json.dumps(said, sort_keys=True).encode())[:DIGITS]
 
 
 def _known(table: Mapping[str, Any], known: set[str], where: str) -> None:

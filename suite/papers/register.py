@@ -27,9 +27,8 @@ that time that recorded no beginning. No other run may come without one.
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -38,7 +37,7 @@ from typing import Any
 from suite.claims.judge import Claim
 from suite.papers.artifact import Artifact, Paper
 from suite.papers.catalogue import PAPERS, entries, published
-from suite.papers.printed_settings import settings
+from suite.papers.printed_settings import digest_of, settings
 
 FILE, UNDATED_RUNS = "register.jsonl", "undated.txt"
 RULE = ("printed", "unit", "rule", "tolerance", "relative", "side", "order", "quantity", "profile", "margin")
@@ -125,8 +124,7 @@ def rule_of(claim: Claim) -> dict[str, Any]:
 
 def words_of(claim: Claim) -> str:
     """A digest of what an entry says, what would refute it, its number, whether that is printed, where it counts."""
-    said = [claim.says, claim.refuted_by, claim.printed, claim.basis, claim.kind, claim.row_of]
-    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:12]
+    return digest_of([claim.says, claim.refuted_by, claim.printed, claim.basis, claim.kind, claim.row_of])
 
 
 def words(paper: str) -> dict[str, str]:
@@ -273,8 +271,11 @@ def changes(which: Paper, date: str, because: str) -> list[dict[str, Any]]:
     return lines
 
 
-def append(home: Path, lines: Iterable[Mapping[str, Any]]) -> None:
-    """Add lines to the register of a home."""
-    with (home / "published" / FILE).open("a", encoding="utf-8") as stream:
-        stream.writelines(json.dumps(line) + "\n" for line in lines)
-    read.cache_clear()
+def append(home: Path, lines: Sequence[Mapping[str, Any]]) -> Path:
+    """Add lines, if there are any, to the register of a home; its file."""
+    path = home / "published" / FILE
+    if lines:
+        with path.open("a", encoding="utf-8") as stream:
+            stream.writelines(json.dumps(line) + "\n" for line in lines)
+        read.cache_clear()
+    return path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -126,7 +126,7 @@ def write_site(
     site = make_site(source, tell, selectors)
     for path, data in site.files.items():
         write(Path(out) / path, data)
-    earlier = [path for path in pages_in(Path(out)) if str(path.relative_to(out)) not in site.files]
+    earlier = left_over(Path(out), site.files)
     for page in earlier:
         for ending in (".html", ".svg", ".csv"):
             page.with_suffix(ending).unlink(missing_ok=True)
@@ -135,10 +135,10 @@ def write_site(
     return index, site
 
 
-def pages_in(out: Path) -> list[Path]:
-    """The pages of a report in this folder: neither somebody else's nor a report of one file."""
-    found = [(page, page.read_bytes()) for page in (*out.glob("*.html"), *out.glob("*/*.html"))]
-    return [page for page, text in found if MARK in text and b'site.css">' in text]
+def left_over(out: Path, files: Collection[str]) -> list[Path]:
+    """Pages of a report in this folder beside these files: neither somebody else's nor a report of one file."""
+    found = [page for page in (*out.glob("*.html"), *out.glob("*/*.html")) if str(page.relative_to(out)) not in files]
+    return [page for page in found if MARK in (text := page.read_bytes()) and b'site.css">' in text]
 
 
 def check_place(page: Path) -> None:
