@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from suite.optim import joining
 from suite.optim.files import newest_checkpoint, write_checkpoint
 from suite.optim.module import Buffers
 from suite.optim.solver import Wrapped
@@ -266,7 +267,7 @@ class Algorithm(Steps):
         tensors |= {f"untrained/{name}": parameter.detach() for name, parameter in self._untrained().items()}
         values = {"state": flatten(self.state_dict(), "state", tensors), "plain": flatten(plain, "plain", tensors)}
         self.group.agree(self._group_settings())
-        self._compare_weights("save()")
+        joining.compare_weights(self.group, self.core.algorithm, self.vector.x, "save()")
         write_checkpoint(Path(folder), self.group, self.t, values | {"had": had}, tensors)
 
     def resume(self, folder: str | Path) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.distributed.distributed_c10d import _get_default_group, _get_default_store
 from torch.utils.data import Dataset, Subset
 
+from reference_impls.contract import Algorithm
 from suite.communication.group import TIMEOUT, Group, device_under, fitting_backend, join, number_from_environment
 from suite.spec import seed
 
@@ -102,13 +103,13 @@ def part_of(examples: int, group: Group) -> range:
     return range(group.rank * each, (group.rank + 1) * each)
 
 
-def compare_weights(group: Group, x: Tensor | None, what: str) -> None:
-    """Wait for all processes, and compare the weights x [d] where they are those of all.
+def compare_weights(group: Group, algorithm: Algorithm[Any], x: Tensor, what: str) -> None:
+    """Wait for all processes, and compare the weights x [d] where the algorithm has the same in all.
 
     Raises ValueError in each of them where they differ in a bit; ``what`` waits for them.
     """
     digest = ""
-    if x is not None and group.size > 1:
+    if group.size > 1 and not algorithm.replicated:
         digest = sha256(x.view(torch.uint8).cpu().numpy().data).hexdigest()
     held = group.everyone(digest, what)
     if odd := [rank for rank, each in enumerate(held) if each != held[0]]:

@@ -374,10 +374,6 @@ class Steps(torch.optim.Optimizer):
             raise ValueError("GradScaler cannot be used within join(); train in bfloat16, which needs no scaling")
         return bool(Processes(self.group).sum(self.vector.x.new_full((1, 1), float(here))).item())
 
-    def _compare_weights(self, what: str) -> None:
-        """Wait for all processes in ``what``. Raises ValueError where weights that are those of all differ."""
-        joining.compare_weights(self.group, None if self.core.algorithm.replicated else self.vector.x, what)
-
     # What is tested
 
     @torch.no_grad()
@@ -397,7 +393,7 @@ class Steps(torch.optim.Optimizer):
         self._notice()
         values = self.vector.views(self.core.algorithm.model(self.core_state).to(self.vector.x))
         total = self.buffers.total().to(self.vector.x.device)
-        self._compare_weights("average()")
+        joining.compare_weights(self.group, self.core.algorithm, self.vector.x, "average()")
         if self.group.size > 1 and total.numel():
             total = Processes(self.group).sum(total[None])
         return tested(self.module, self.vector.parameters, values, total / (self.learners * self.group.size))
