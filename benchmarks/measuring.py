@@ -28,7 +28,7 @@ class Side:
 
     run: Run
     threads: int = 1
-    execution: Mapping[str, Any] = field(default_factory=dict)  # how ours is executed: path, memory format, width
+    execution: Mapping[str, Any] = field(default_factory=dict)  # how ours is executed: path, memory format
     close: Callable[[], None] = lambda: None
     in_process: int = 1  # threads of this process; the rest are other processes'
 

@@ -42,7 +42,6 @@ from suite.experiment import Context
 from suite.models.registry import construct
 from suite.parameter_server.training import ServerRun
 from suite.runner.autotune import measure_training
-from suite.runner.packing import Lockstep
 from suite.spec import RunSpec
 from suite.training.build import random_classification, set_up
 from suite.training.gradients.looped import AutogradGradients
@@ -168,13 +167,13 @@ def specification(workload: Workload) -> RunSpec:
     return RunSpec("train", settings)
 
 
-def execution(workload: Workload, device: str, threads: int, width: int = 1) -> dict[str, Any]:
-    """How the suite would execute it here: path, memory format and width, measured as before a first run."""
+def execution(workload: Workload, device: str, threads: int) -> dict[str, Any]:
+    """How the suite would execute it here: path and memory format, measured as before a first run."""
     spec = specification(workload)
     chosen = choose(spec, device, threads)
     if workload.family == "translation":
         return chosen  # its experiment measures nothing beforehand
-    return chosen | dict(measure_training(spec, chosen, width))
+    return chosen | dict(measure_training(spec, chosen))
 
 
 def session(workload: Workload, chosen: Mapping[str, Any], **changes: Any) -> TrainingRun:
@@ -222,26 +221,18 @@ def served(workload: Workload, chosen: Mapping[str, Any], lookahead: int = 0) ->
     return run
 
 
-def sweep(workload: Workload, chosen: Mapping[str, Any], runs: int) -> Callable[[int], None]:
-    """``runs`` seeds in one process: in one call a step where the execution says so, else one after another."""
-    sessions = {slot: session(workload, chosen) for slot in range(runs)}
+def sweep(workload: Workload, chosen: Mapping[str, Any]) -> Callable[[int], None]:
+    """Seeds in one process, one after another."""
+    sessions = [session(workload, chosen) for _ in range(workload.runs)]
     turns = rounds(1)
-    if chosen["width"] == 1:
 
-        def one_by_one(updates: int) -> None:
-            spell = list(islice(turns, updates))
-            for one in sessions.values():
-                for turn in spell:
-                    one.update(turn)
+    def run(updates: int) -> None:
+        spell = list(islice(turns, updates))
+        for one in sessions:
+            for turn in spell:
+                one.update(turn)
 
-        return one_by_one
-    pack = Lockstep(sessions, runs)
-
-    def together() -> None:
-        failed = pack.step(dict.fromkeys(sessions, next(turns)))
-        assert not failed, failed
-
-    return repeated(together)
+    return run
 
 
 class Sentences(SteppedSgd):
@@ -273,15 +264,17 @@ def translation(workload: Workload, chosen: Mapping[str, Any]) -> Callable[[int]
 def updates_of(workload: Workload, chosen: Mapping[str, Any]) -> Callable[[int], None]:
     """The whole workload in this process, executed so."""
     apply(chosen)
-    if workload.family == "sweep":
-        return sweep(workload, chosen, workload.runs)
-    kinds: dict[str, Callable[..., Callable[[int], None]]] = {"server": served, "translation": translation}
+    kinds: dict[str, Callable[..., Callable[[int], None]]] = {
+        "sweep": sweep,
+        "server": served,
+        "translation": translation,
+    }
     return kinds.get(workload.family, training)(workload, chosen)
 
 
 def in_process(workload: Workload, device: str, threads: int) -> tuple[Callable[[int], None], dict[str, Any]]:
     """The whole workload in this process, and how it is executed."""
-    chosen = execution(workload, device, threads, workload.runs)
+    chosen = execution(workload, device, threads)
     return updates_of(workload, chosen), chosen
 
 

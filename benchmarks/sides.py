@@ -22,7 +22,7 @@ LEFT_OUT = "left out by --rivals"
 RIVALS = ("plain", "forms", "compiled", "jax")  # the loop as anyone writes it, its other forms, torch.compile, JAX
 JAX_FORMS = ("jax im2col", "jax conv", "jax conv channels-last")
 JAX_NETWORKS = ("caffe_lenet", "caffe_cifar_quick")
-SHOWN = ("path", "build", "channels_last", "onednn", "width", "threads", "precision", "device", "deterministic")
+SHOWN = ("path", "build", "channels_last", "onednn", "threads", "precision", "device", "deterministic")
 
 
 def cores() -> int:

@@ -15,7 +15,7 @@ from paper_figures.rudra.settings import cifar_server
 from suite.parameter_server.placement import simulation
 
 SEEDS = 10  # runs of a sweep
-SPELL = 8  # updates of one of them before the next has its turn, where they are not computed together
+SPELL = 8  # updates of one of them before the next has its turn
 LEARNERS = 30  # of a server
 TRANSLATION = {"vocabulary": 16_000, "embedding": 512, "hidden": 512}  # inverse_law's paper profile
 WORDS, SENTENCE = 800, 20  # target words of a translation batch, and of each of its sentences

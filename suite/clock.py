@@ -34,17 +34,6 @@ class WallClock:
             self._since = time.perf_counter()
 
 
-@dataclass
-class ChargedClock:
-    """The clock of a run that shares its steps: whoever makes them charges it its part."""
-
-    spent: float  # seconds
-
-    @contextmanager
-    def paused(self) -> Iterator[float]:
-        yield self.spent
-
-
 @dataclass(frozen=True)
 class Link:
     """The alpha-beta model of a connection: a message of s bytes takes latency + s / bandwidth."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from pathlib import Path
@@ -25,7 +25,7 @@ class Context:
     """What surrounds a run and must not change its numbers, except through ``execution``, which is recorded."""
 
     folder: Path  # where its checkpoint lives; exists
-    execution: Mapping[str, Any]  # path, width, threads, precision, device: fixed before the run starts
+    execution: Mapping[str, Any]  # path, threads, precision, device: fixed before the run starts
     data: Path | None = None  # root of the data sets, or None for the environment's
     deadline: float | None = None  # time.monotonic() at which to checkpoint and raise OutOfTime
     report: Callable[[float], None] = field(default=lambda fraction: None)  # share of the run done, 0..1
@@ -63,24 +63,16 @@ def in_lab(body: Body) -> Body:
     return run
 
 
-class Together(Protocol):
-    """Computes several runs of a pack; yields (place, outcome or what went wrong) as they end."""
-
-    def __call__(self, runs: Sequence[tuple[RunSpec, Context]]) -> Iterator[tuple[int, Outcome | Exception]]: ...
-
-
 class Measure(Protocol):
-    """Times the ways in which a run could be executed, in a pack of ``width``: what to change in ``execution``."""
+    """Times the ways in which a run could be executed: what to change in ``execution``."""
 
-    def __call__(self, spec: RunSpec, execution: Mapping[str, Any], width: int) -> Mapping[str, Any]: ...
+    def __call__(self, spec: RunSpec, execution: Mapping[str, Any]) -> Mapping[str, Any]: ...
 
 
 class Pilot(Protocol):
-    """Times a few updates for about ``seconds``; returns the seconds of one whole run in a pack of ``width``."""
+    """Times a few updates for about ``seconds``; returns the seconds of the whole run."""
 
-    def __call__(
-        self, spec: RunSpec, execution: Mapping[str, Any], width: int, data: Path | None, seconds: float
-    ) -> float: ...
+    def __call__(self, spec: RunSpec, execution: Mapping[str, Any], data: Path | None, seconds: float) -> float: ...
 
 
 class Check(Protocol):
@@ -118,8 +110,6 @@ class Experiment:
     seconds: Callable[[RunSpec], float] = lambda spec: 1.0
     data: Callable[[RunSpec], tuple[str, ...]] = lambda spec: ()
     memory: Callable[[RunSpec], int] = lambda spec: 300_000_000
-    pack: Callable[[RunSpec, str], Hashable] = lambda spec, device: None  # equal keys may share a step; None: never
-    together: Callable[[], Together] | None = None  # imports what computes a pack
     measure: Callable[[], Measure] | None = None  # imports what chooses an execution
     pilot: Callable[[], Pilot] | None = None  # imports what times a piece of a run
     check: Callable[[], Check] | None = None  # imports what finds settings that no run could have

@@ -27,8 +27,8 @@ from suite.papers.catalogue import experiment
 from suite.papers.evidence import committed_ids, with_committed
 from suite.runner.calibration import known
 from suite.runner.execute import RunnerConfig, execute_all
-from suite.runner.packing import NOT_BEGUN, RunReport
 from suite.runner.progress import Progress
+from suite.runner.report import NOT_BEGUN, RunReport
 from suite.runner.status_file import SILENT, note_in
 from suite.runner.trackers import tracker_called
 from suite.runs.store import Store

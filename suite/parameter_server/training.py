@@ -120,7 +120,7 @@ class ServerRun(TrainingRun):
 
     def __init__(self, spec: RunSpec, context: Context, made: Setup | None = None, backend: Backend | None = None):
         super().__init__(spec, context, made, backend)
-        if self.problem.q:
+        if self.made.problem.q:
             raise ValueError(
                 "a network with batch norm has statistics in every learner, which Rudra's learners do not exchange; "
                 "choose one without"

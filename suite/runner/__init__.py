@@ -1,4 +1,4 @@
-"""From specifications to stored runs: packs, worker processes, the choice of an execution, expected cost.
+"""From specifications to stored runs: worker processes, the choice of an execution, expected cost.
 
 Imports ``training`` and ``runs``; knows no paper.
 """

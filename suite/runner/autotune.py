@@ -1,6 +1,6 @@
 """Which execution is fastest here: measured once, before the first run of its kind, and kept beside the runs.
 
-Measurements are noisy and executions differ in their last bits, so the first answer for a (network, width, batch,
+Measurements are noisy and executions differ in their last bits, so the first answer for a kind (network, batch,
 device, ...) is written to the store and every later run of that kind takes it.
 
 Ways to do the same work are timed in turns.
@@ -111,27 +111,24 @@ ENDLESS = {"algorithm": {"name": "sgd"}, "updates": 10**9}
 PLAIN = {"evaluate": {"every": 10**9}, "order": {"kind": "fixed-cycle"}, "exchange": None}
 
 
-def decide(
-    store: Path, experiment: Experiment, spec: RunSpec, execution: dict[str, Any], *, width: int, slot: int
-) -> Mapping[str, Any]:
-    """The execution of a new run that could share its steps with ``width - 1`` others; says why it is so."""
+def decide(store: Path, experiment: Experiment, spec: RunSpec, execution: dict[str, Any]) -> Mapping[str, Any]:
+    """The execution of a new run; says why it is so."""
     if "path" in spec.settings:
         if spec.settings["path"] == "captured" and execution["device"] != "cuda":
             return execution | {"path": "looped", "reason": "path captured needs CUDA, which this device has not"}
         if spec.settings["path"] == "native":
             return execution | _native(spec, execution)
-        packed = spec.settings["path"] == "vectorised" and width > 1
-        return execution | ({"width": width, "slot": slot} if packed else {}) | {"reason": "the settings name it"}
+        return execution | {"reason": "the settings name it"}
     if experiment.measure is None:
         return execution
-    if experiment.seconds(spec) * width < WORTH_SECONDS:
+    if experiment.seconds(spec) < WORTH_SECONDS:
         return execution | {"reason": "too short to measure"}
-    kind = _kind(spec, execution, width)
+    kind = _kind(spec, execution)
     path = store / "choices" / f"{digest(kind.encode())[:20]}.json"
     changes = _read(path, execution)
     if changes is None:
-        changes = _keep(path, kind, execution, experiment.measure()(spec, execution, width))
-    return execution | changes | ({"slot": slot} if changes.get("width", 1) > 1 else {})
+        changes = _keep(path, kind, execution, experiment.measure()(spec, execution))
+    return execution | changes
 
 
 def _native(spec: RunSpec, execution: Mapping[str, Any]) -> dict[str, Any]:
@@ -155,7 +152,7 @@ def native_build(spec: RunSpec, execution: Mapping[str, Any]) -> str:
     return Native(problem).library.build
 
 
-def _kind(spec: RunSpec, execution: Mapping[str, Any], width: int) -> str:
+def _kind(spec: RunSpec, execution: Mapping[str, Any]) -> str:
     from suite.runs.environment import cpu_name, versions
 
     s = spec.settings
@@ -171,7 +168,6 @@ def _kind(spec: RunSpec, execution: Mapping[str, Any], width: int) -> str:
             "batch": s["batch"],
             "workers": s.get("workers", 1),
             **({"n": _splitting(s)} if "server" in s else {}),
-            "width": width,
             "cpu": cpu_name(),
             "torch": versions().get("torch", ""),
             **machine,
@@ -220,16 +216,15 @@ class Candidate(NamedTuple):
     path: str
     channels_last: bool
     onednn: bool
-    width: int  # runs that share the call
     direct: bool = False  # native convolutions by direct sums, where they could make fewer multiplications
 
     def __str__(self) -> str:
         layout = ", channels-last" if self.channels_last else ""
         kernels = ", direct sums" if self.direct else "" if self.onednn else ", own convolutions"
-        return self.path + layout + kernels + (f", {self.width} runs" if self.width > 1 else "")
+        return self.path + layout + kernels
 
 
-DEFAULT = Candidate("looped", True, True, 1)
+DEFAULT = Candidate("looped", True, True)
 
 
 class Ways(NamedTuple):
@@ -240,8 +235,8 @@ class Ways(NamedTuple):
     refused: dict[str, str]  # why there are no others, by name
 
 
-def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) -> dict[str, Any]:
-    """Path, memory format, kernels and width for training runs, by timing ``width`` updates on random pictures.
+def measure_training(spec: RunSpec, execution: Mapping[str, Any]) -> dict[str, Any]:
+    """Path, memory format and kernels for training runs, by timing updates on random pictures.
 
     What a server takes is timed by its gradients, since its updates differ in the learners that they hear of. On one
     CPU thread processor time is counted, which other processes disturb least.
@@ -250,7 +245,7 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
 
     apply(execution)
     device = execution["device"]
-    calls, builds, refused = ways(spec, execution, width)
+    calls, builds, refused = ways(spec, execution)
     refused |= failing(calls, device)
     sides = {way: finished(call, device) for way, call in calls.items()}
     if device == "cpu" and execution["threads"] == 1:
@@ -269,7 +264,7 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any], width: int) ->
     }
 
 
-def ways(spec: RunSpec, execution: Mapping[str, Any], width: int) -> Ways:
+def ways(spec: RunSpec, execution: Mapping[str, Any]) -> Ways:
     """Every path in both memory formats, as far as the network and the device allow."""
     from suite.training.build import ALGORITHMS, random_classification
     from suite.training.gradients.native import NativeError
@@ -287,20 +282,20 @@ def ways(spec: RunSpec, execution: Mapping[str, Any], width: int) -> Ways:
             found.calls[way] = gradient_call(problem, way.path, rows, examples, build)
         else:
             built = {**execution, "build": build}
-            found.calls[way] = update_call(spec, built, problem, way.path, width, way.width)
+            found.calls[way] = update_call(spec, built, problem, way.path)
 
     for channels_last in (True, False):
         problem = random_classification(settings["model"], pictures, execution, channels_last)
-        add(Candidate("looped", channels_last, True, 1), problem)
+        add(Candidate("looped", channels_last, True), problem)
         if execution["device"] == "cpu" and not channels_last:
             own = problem.under(replace(problem.numerics, onednn=False))
-            add(Candidate("looped", False, False, 1), own)
-        if width * rows == 1:
+            add(Candidate("looped", False, False), own)
+        if rows == 1:
             found.refused["vectorised"] = "there is one point only"
         elif problem.dropout:
             found.refused["vectorised"] = "dropout's masks are drawn run by run"
         else:
-            add(Candidate("vectorised", channels_last, True, width), problem)
+            add(Candidate("vectorised", channels_last, True), problem)
         if channels_last:
             try:
                 found.builds.update(native_builds(problem))
@@ -311,7 +306,7 @@ def ways(spec: RunSpec, execution: Mapping[str, Any], width: int) -> Ways:
         if why := refusal(problem):
             found.refused["captured"] = why
         else:
-            add(Candidate("captured", channels_last, True, 1), problem)
+            add(Candidate("captured", channels_last, True), problem)
     return found
 
 
@@ -320,9 +315,9 @@ def native_builds(problem: Any) -> dict[Candidate, str]:
     from suite.training.gradients.native import Native
 
     library = Native(problem).library
-    found = {Candidate("native", True, True, 1): library.build}
+    found = {Candidate("native", True, True): library.build}
     if library.winograd:
-        found[Candidate("native", True, True, 1, direct=True)] = Native(problem, direct=True).library.build
+        found[Candidate("native", True, True, direct=True)] = Native(problem, direct=True).library.build
     return found
 
 
@@ -355,13 +350,11 @@ def gradient_call(
     return lambda: gradients.of_examples(points, buffers, [index] * rows)
 
 
-def update_call(
-    spec: RunSpec, execution: Mapping[str, Any], problem: Any, path: str, width: int, shared: int
-) -> Callable[[], object]:
-    """A call that makes the next ``width`` updates as such a run does, ``shared`` of them in one step.
+def update_call(spec: RunSpec, execution: Mapping[str, Any], problem: Any, path: str) -> Callable[[], object]:
+    """A call that makes the next update as such a run does.
 
-    Not gradients alone: what an algorithm does beside them is a good part of a small network's update, a captured or
-    native update takes it in, and a pack does it for each of its runs. Whatever fails, fails in a call.
+    Not gradients alone: what an algorithm does beside them is a good part of a small network's update, and a captured
+    or native update takes it in. Whatever fails, fails in a call.
     """
     from suite.experiment import Context
     from suite.runner.pilot import build, update_of
@@ -372,13 +365,9 @@ def update_call(
         settings = {**ENDLESS, **spec.settings, **PLAIN}
         made = set_up(settings, 0, problem, problem.inputs, problem.targets)
         context = Context(Path(), {**execution, "path": path})
-        return update_of(build(RunSpec(spec.experiment, settings), context, made), made, shared)
+        return update_of(build(RunSpec(spec.experiment, settings), context, made))
 
-    def updates() -> None:
-        for _ in range(width // shared):
-            begun()()
-
-    return updates
+    return lambda: begun()()
 
 
 def finished(call: Callable[[], object], device: str) -> Callable[[], object]:

@@ -19,7 +19,6 @@ from typing import Any
 
 from suite.experiment import Experiment
 from suite.files import write_whole
-from suite.runner.packing import Pack, packs
 from suite.runs.environment import machine_class
 from suite.spec import RunSpec, canonical
 
@@ -30,7 +29,7 @@ REFERENCE_EVENTS = 100_000  # of a simulated server
 REFERENCE_SECONDS = 0.34  # what they take of one core of the reference CPU
 
 Resolve = Callable[[str], Experiment]
-Time = Callable[[RunSpec, int, float], float]  # (spec, width, seconds for it) -> seconds of the whole run
+Time = Callable[[RunSpec, float], float]  # (spec, seconds for it) -> seconds of the whole run
 
 
 @dataclass(frozen=True)
@@ -75,16 +74,15 @@ def calibrate(
     """
     ended = clock() + seconds
     host_factor = host()
-    todo = costliest(specs, resolve, device)
+    todo = costliest(specs, resolve)
     kinds: dict[str, float] = {}
-    for place, (pack, _) in enumerate(todo):
+    for place, spec in enumerate(todo):
         left = ended - clock()
         if left <= 0:
             break
-        spec = pack.specs[0]
         share = min(MOST, max(LEAST, left / (len(todo) - place) / 2))
         try:
-            taken = timed(spec, len(pack.specs), share)
+            taken = timed(spec, share)
         except (OSError, ValueError) as error:
             note(f"{spec.experiment} {spec.id} could not be tried: {error}")
             continue
@@ -94,19 +92,18 @@ def calibrate(
     return Calibration(machine_class(), device, kinds, trainings, host_factor)
 
 
-def costliest(specs: Iterable[RunSpec], resolve: Resolve, device: str) -> list[tuple[Pack, float]]:
-    """One pack of each kind that has a pilot, with the estimated seconds of all of its kind, the most first."""
-    piloted = [spec for spec in specs if resolve(spec.experiment).pilot is not None]
-    found: dict[str, tuple[Pack, float]] = {}
-    for pack in packs(piloted, resolve, device, 1):
-        name = kind(pack.specs[0])
-        cost = sum(resolve(spec.experiment).seconds(spec) for spec in pack.specs)
-        known, before = found.get(name, (pack, 0.0))
-        found[name] = max(known, pack, key=lambda p: len(p.specs)), before + cost
-    return sorted(found.values(), key=lambda pair: -pair[1])
+def costliest(specs: Iterable[RunSpec], resolve: Resolve) -> list[RunSpec]:
+    """The longest run of each kind that has a pilot, the kind with the most estimated seconds first."""
+    kinds: dict[str, dict[RunSpec, float]] = {}
+    for spec in specs:
+        experiment = resolve(spec.experiment)
+        if experiment.pilot is not None:
+            kinds.setdefault(kind(spec), {})[spec] = experiment.seconds(spec)
+    ordered = sorted(kinds.values(), key=lambda costs: -sum(costs.values()))
+    return [max(costs, key=costs.__getitem__) for costs in ordered]
 
 
-def pilot_run(resolve: Resolve, device: str, data: Path | None, spec: RunSpec, width: int, seconds: float) -> float:
+def pilot_run(resolve: Resolve, device: str, data: Path | None, spec: RunSpec, seconds: float) -> float:
     """Time a run's pilot in the execution that its first run would choose here."""
     from suite.runner.autotune import WORTH_SECONDS
     from suite.training.numerics import choose
@@ -114,10 +111,10 @@ def pilot_run(resolve: Resolve, device: str, data: Path | None, spec: RunSpec, w
     experiment = resolve(spec.experiment)
     execution = choose(spec, device, 1)
     named = "path" in spec.settings
-    if experiment.measure and not named and experiment.seconds(spec) * width >= WORTH_SECONDS:
-        execution |= experiment.measure()(spec, execution, width)
+    if experiment.measure and not named and experiment.seconds(spec) >= WORTH_SECONDS:
+        execution |= experiment.measure()(spec, execution)
     assert experiment.pilot is not None
-    return experiment.pilot()(spec, execution, width, data, seconds)
+    return experiment.pilot()(spec, execution, data, seconds)
 
 
 def host_seconds() -> float:

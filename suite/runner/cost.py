@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from math import prod
 
 from suite.data.catalogue import DATASETS
 from suite.experiment import Experiment, lazily
 from suite.models.table import counts
-from suite.spec import RunSpec, canonical, trainings
+from suite.spec import RunSpec, trainings
 from suite.training.settings import TRAINING
 
 FLOPS_PER_SECOND = 4e10  # one core of the reference CPU on small convolutions, where no measurement is below
@@ -41,7 +40,6 @@ TEST = {
     "crossbow_resnet32": 2.0e-3,
     "resnet20": 1.2e-3,
 }
-SMALL = 16  # examples of a step up to which runs are packed on a CPU
 OVERHEAD = 0.3e-3  # seconds per update outside the network: indices, pictures, the solver's step
 STOPPED = 0.15  # of its updates that a run with a stopping rule makes; the stored ones made 13% and 16%
 
@@ -101,28 +99,11 @@ def memory(spec: RunSpec) -> int:
     return 350_000_000 + images + vectors + 8 * max(s["batch"], 500) * network.activations_per_example
 
 
-def pack(spec: RunSpec, device: str) -> Hashable:
-    """Runs of one network, data set and batch shape may share a step.
-
-    On a CPU that pays at small batches only; a network with dropout draws its masks run by run, and a warm start is
-    a training of its own.
-    """
-    s = spec.settings
-    if "warmstart" in s:
-        return None
-    if counts(s["model"]["name"]).has_dropout or (device == "cpu" and s["batch"] * s.get("workers", 1) > SMALL):
-        return None
-    same = ("data", "model", "batch", "workers", "path", "precision")
-    return canonical({name: s.get(name) for name in same} | {"algorithm": s["algorithm"]["name"]})
-
-
 TRAIN = Experiment(
     lazily("suite.training.loop:train"),
     seconds,
     data,
     memory,
-    pack,
-    together=lazily("suite.runner.packing:train_together"),
     measure=lazily("suite.runner.autotune:measure_training"),
     pilot=lazily("suite.runner.pilot:training"),
     check=lazily("suite.runner.pilot:check"),

@@ -6,7 +6,7 @@ import contextlib
 import os
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,9 +17,9 @@ from suite.runner.autotune import decide, until
 from suite.runner.calibration import host_seconds
 from suite.runner.determinism import same_bits
 from suite.runner.gc_tuning import spare_imports
-from suite.runner.packing import NOT_BEGUN, Pack, RunReport, packs
+from suite.runner.report import NOT_BEGUN, RunReport
 from suite.runner.resumption import open_folder, with_build
-from suite.runner.status_file import Meter, charged_seconds, present
+from suite.runner.status_file import charge, charged_seconds, present, processor_seconds
 from suite.runs import environment
 from suite.runs.lease import Lease
 from suite.runs.run import DamagedRun, Outcome, UnreadableRun, encode
@@ -68,46 +68,23 @@ def execute(
     fails. A run that fails raises nothing: the report says why, its traceback stays in its partial folder, and the
     other runs go on. Raises StoreError when the store cannot be written.
     """
-    return execute_pack(Pack((spec,)), resolve, around, progress)[0]
-
-
-def execute_pack(
-    pack: Pack, resolve: Resolve, around: RunnerConfig, progress: Callable[[float], None] = lambda f: None
-) -> list[RunReport]:
-    """The same for runs that may share their steps: one report each, in the pack's order.
-
-    Each is claimed, committed and reported by itself; whether they do share a step, their executions say.
-    """
     store = Store(around.store, create=True)
-    fractions = dict.fromkeys((spec.id for spec in pack.specs), 0.0)
+    reached = 0.0
 
-    def advance(run_id: str, fraction: float) -> None:
-        fractions[run_id] = fraction
-        progress(sum(fractions.values()) / len(fractions))
+    def advance(fraction: float) -> None:
+        nonlocal reached
+        reached = fraction
+        progress(fraction)
 
-    with contextlib.ExitStack() as claims:
-        reports: dict[str, RunReport] = {}
-        opened: list[LeasedRun] = []
-        for slot, spec in enumerate(pack.specs):
-            refine = partial(decide, around.store, resolve(spec.experiment), spec, width=len(pack.specs), slot=slot)
-            with until(around.late):
-                progressed, fraction = partial(advance, spec.id), partial(fractions.__getitem__, spec.id)
-                found = _open(claims, store, spec, resolve, around, refine, progressed, fraction)
-            if isinstance(found, RunReport):
-                reports[spec.id] = found
-                advance(spec.id, 1.0)
-            else:
-                advance(spec.id, fractions[spec.id])  # its execution is chosen: it is under way
-                opened.append(found)
-        if not opened:
-            return [reports[spec.id] for spec in pack.specs]
-        with same_bits(around.device) as unordered:
-            for run, ended in _compute(opened, resolve):
-                reports[run.spec.id] = _close(store, run, ended, unordered)
-                if run.context.execution["width"] == 1:
-                    unordered.clear()  # computed by itself: what the next run's kernels promise is its own
-                advance(run.spec.id, 1.0)
-    return [reports[spec.id] for spec in pack.specs]
+    with contextlib.ExitStack() as held:
+        with until(around.late):
+            found = _open(held, store, spec, resolve, around, advance, lambda: reached)
+        if isinstance(found, LeasedRun):
+            advance(reached)  # its execution is chosen: it is under way
+            with same_bits(around.device) as unordered:
+                found = _close(store, found, _compute(found, resolve), unordered)
+    advance(1.0)
+    return found
 
 
 def _open(
@@ -116,7 +93,6 @@ def _open(
     spec: RunSpec,
     resolve: Resolve,
     around: RunnerConfig,
-    refine: execution.Refine,
     progress: Callable[[float], None],
     fraction: Callable[[], float],
 ) -> LeasedRun | RunReport:
@@ -145,6 +121,7 @@ def _open(
         folder, begun, lost = open_folder(claim, environment.code_digest())
         told.append(lost)
         claims.enter_context(present(folder, fraction))  # measuring the execution takes a while too
+        refine = partial(decide, around.store, resolve(spec.experiment), spec)
         fixed, changed = with_build(
             folder, spec, execution.fixed(folder, spec, around.device, around.threads, refine)
         )
@@ -183,39 +160,18 @@ def _sentence(parts: Iterable[str]) -> str:
     return "; ".join(filter(None, parts))
 
 
-def _compute(opened: Sequence[LeasedRun], resolve: Resolve) -> Iterator[tuple[LeasedRun, Outcome | Exception]]:
-    """Outcomes as they come, or what went wrong: runs with a width above 1 together, the others one by one."""
-    joint: dict[str, list[LeasedRun]] = {}
-    for run in opened:
-        meter = Meter()
-        try:
-            if run.context.execution["width"] > 1 and resolve(run.spec.experiment).together is not None:
-                joint.setdefault(run.spec.experiment, []).append(run)
-                continue
-            body = resolve(run.spec.experiment).load()
-            spare_imports(run.spec.experiment)
-            with deferred():
-                ended: Outcome | Exception = body(run.spec, run.context)
-        except Exception as error:
-            ended = error
-        meter.charge([run.context.folder])
-        yield run, ended
-    for name, runs in joint.items():
-        left, meter = list(runs), Meter()
-        try:
-            load = resolve(name).together
-            assert load is not None
-            compute = load()
-            spare_imports(name)
-            with deferred():
-                for place, ended in compute([(run.spec, run.context) for run in runs]):
-                    meter.charge([run.context.folder for run in left])
-                    left.remove(runs[place])
-                    yield runs[place], ended
-        except Exception as error:
-            meter.charge([run.context.folder for run in left])
-            for run in left:
-                yield run, error
+def _compute(run: LeasedRun, resolve: Resolve) -> Outcome | Exception:
+    """What a run came to, or what went wrong; it is charged what was spent on it. What a kill interrupts is lost."""
+    began = processor_seconds()
+    try:
+        body = resolve(run.spec.experiment).load()
+        spare_imports(run.spec.experiment)
+        with deferred():
+            ended: Outcome | Exception = body(run.spec, run.context)
+    except Exception as error:
+        ended = error
+    charge(run.context.folder, processor_seconds() - began)
+    return ended
 
 
 def _close(store: Store, run: LeasedRun, ended: Outcome | Exception, unordered: set[str]) -> RunReport:
@@ -276,22 +232,18 @@ def execute_all(
     importable by name. A worker that dies (killed, out of memory) has its run reported as failed and is replaced;
     the run keeps its checkpoint.
     """
-    todo = packs(set(specs), resolve, around.device, workers, stages)
-    members = {pack.id: [spec.id for spec in pack.specs] for pack in todo}
-
-    def advance(pack_id: str, fraction: float) -> None:
-        for run_id in members[pack_id]:
-            progress(run_id, fraction)
-
+    order = stages or {}
+    cost = {spec: resolve(spec.experiment).seconds(spec) for spec in specs}
+    todo = sorted(cost, key=lambda spec: (order.get(spec.id, 0), -cost[spec], spec.id))
     if workers > 1 and len(todo) > 1:
         from suite.runner.workers import WorkerPool
 
-        timed = [pack for pack in todo if resolve(pack.specs[0].experiment).timed]
-        untimed = [pack for pack in todo if pack not in timed]
+        timed = [spec for spec in todo if resolve(spec.experiment).timed]
+        untimed = [spec for spec in todo if spec not in timed]
         for size, part in ((workers, untimed), (1, timed)):
             if part:
-                with WorkerPool(min(size, len(part)), partial(execute_pack, resolve=resolve, around=around)) as pool:
-                    yield from pool.compute(part, advance)
+                with WorkerPool(min(size, len(part)), partial(execute, resolve=resolve, around=around)) as pool:
+                    yield from pool.compute(part, progress)
         return
-    for pack in todo:
-        yield from execute_pack(pack, resolve, around, partial(advance, pack.id))
+    for spec in todo:
+        yield execute(spec, resolve, around, partial(progress, spec.id))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,7 +11,6 @@ from typing import Any
 from suite.experiment import Context
 from suite.parameter_server.training import ServerRun
 from suite.runner.cost import expected_updates
-from suite.runner.packing import Lockstep
 from suite.spec import RunSpec, trainings
 from suite.training.build import Setup, assemble
 from suite.training.loop import TrainingRun
@@ -22,10 +20,10 @@ IMAGES = 1000  # of an evaluation that is timed
 WARM = 2  # updates that are not
 
 
-def training(spec: RunSpec, execution: Mapping[str, Any], width: int, data: Path | None, seconds: float) -> float:
+def training(spec: RunSpec, execution: Mapping[str, Any], data: Path | None, seconds: float) -> float:
     """Seconds of one run of ``train`` or ``rudra/train``: set-up, all updates, all evaluations.
 
-    Updates are timed for about ``seconds``, at least one. In a pack every run is charged its share of a step.
+    Updates are timed for about ``seconds``, at least one.
     What the first run of a process imports and reads is not counted: later ones find it there. On a CPU the seconds
     are those of a processor, as runs count them: other processes disturb them least.
     """
@@ -39,8 +37,7 @@ def training(spec: RunSpec, execution: Mapping[str, Any], width: int, data: Path
         session = build(spec, Context(Path(folder), execution, data), made)
         set_up = clock() - began
         evaluation = evaluation_seconds(session, clock)
-        shared = min(width, execution.get("width", 1))
-        update = update_of(session, made, shared)
+        update = update_of(session)
         for _ in range(WARM):
             update()
         synchronise(execution["device"])
@@ -49,7 +46,7 @@ def training(spec: RunSpec, execution: Mapping[str, Any], width: int, data: Path
             update()
             synchronise(execution["device"])
             count += 1
-        each = (clock() - began) / count / shared
+        each = (clock() - began) / count
     updates = expected_updates(spec)
     return set_up + updates * each + (updates / settings["evaluate"]["every"] + 1) * evaluation
 
@@ -65,14 +62,10 @@ def build(spec: RunSpec, context: Context, made: Setup | None = None) -> Trainin
     return (ServerRun if "server" in spec.settings else TrainingRun)(spec, context, made)
 
 
-def update_of(session: TrainingRun, made: Setup, width: int) -> Callable[[], object]:
-    """A call that makes the next update: of the session, or of ``width`` runs like it in one step."""
+def update_of(session: TrainingRun) -> Callable[[], object]:
+    """A call that makes the next update of a session."""
     turns = iter(session.turns())
-    if width == 1:
-        return lambda: session.update(next(turns))
-    copies = {slot: build(session.spec, session.context, replace(made, x0=made.x0.clone())) for slot in range(width)}
-    pack = Lockstep(copies, width)
-    return lambda: pack.step(dict.fromkeys(copies, next(turns)))
+    return lambda: session.update(next(turns))
 
 
 def evaluation_seconds(session: TrainingRun, clock: Callable[[], float]) -> float:

@@ -10,7 +10,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -79,21 +79,8 @@ def charged_seconds(folder: Path) -> float:
     return 0.0
 
 
-def charge(folders: Sequence[Path], seconds: float) -> None:
-    """Add to each run its share of what was spent on all of them together; where that fails, the run goes on."""
-    for folder in folders:
-        total = charged_seconds(folder) + seconds / len(folders)
-        with contextlib.suppress(OSError):
-            write_whole(folder / CPU_TIME_FILE, json.dumps({"processor_seconds": total}).encode())
-
-
-class Meter:
-    """Charges what was spent since it was made or last read. What a kill interrupts is lost."""
-
-    def __init__(self) -> None:
-        self.read = processor_seconds()
-
-    def charge(self, folders: Sequence[Path]) -> None:
-        """To each of these runs its share."""
-        before, self.read = self.read, processor_seconds()
-        charge(folders, self.read - before)
+def charge(folder: Path, seconds: float) -> None:
+    """Add to what a run has cost; where that cannot be written, the run goes on."""
+    with contextlib.suppress(OSError):
+        total = {"processor_seconds": charged_seconds(folder) + seconds}
+        write_whole(folder / CPU_TIME_FILE, json.dumps(total).encode())

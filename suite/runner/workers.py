@@ -1,7 +1,7 @@
-"""A pool of worker processes: each computes one pack of runs at a time, handed to it through a pipe of its own.
+"""A pool of worker processes: each computes one run at a time, handed to it through a pipe of its own.
 
 Nothing is shared between workers, so one that is killed at any instant cannot hold a lock that the others need,
-and the parent always knows which pack it had.
+and the parent always knows which run it had.
 """
 
 from __future__ import annotations
@@ -18,33 +18,34 @@ from multiprocessing.process import BaseProcess
 from types import TracebackType
 
 from suite import interruption
-from suite.runner.packing import Pack, RunReport
+from suite.runner.report import RunReport
+from suite.spec import RunSpec
 
 LOOK = 1.0  # seconds between two looks at whether a silent worker still lives
 NO_MEMORY = "OutOfMemoryError"  # how torch calls it that a device has none left
 GRACE = 5.0  # seconds more than a run may take to leave its checkpoint, after which a worker is killed
 
 
-# What a worker does with a pack and its ``progress``: importable by name, and pickled once when the worker starts.
-ComputePack = Callable[..., Sequence[RunReport]]
+# What a worker does with a run and its ``progress``: importable by name, and pickled once when the worker starts.
+Compute = Callable[..., RunReport]
 
 
-def work(orders: Connection, compute: ComputePack) -> None:
-    """A worker process: packs come in, fractions (float) and each pack's reports go out.
+def work(orders: Connection, compute: Compute) -> None:
+    """A worker process: runs come in, fractions (float) and each run's report go out.
 
     It leaves when the parent closes the pipe or is gone, and on a signal, with a checkpoint.
     """
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError, interruption.Interrupted):  # noqa: SIM117
         with interruption.watched():
             while True:
-                pack = orders.recv()
-                orders.send(compute(pack, progress=partial(tell, orders)))
+                spec = orders.recv()
+                orders.send(compute(spec, progress=partial(tell, orders)))
                 interruption.leave_if_asked()
 
 
-def starved(reports: Sequence[RunReport]) -> bool:
-    """Whether a pack failed because its device had no memory left."""
-    return bool(reports) and all(each.state == "failed" and each.why.startswith(NO_MEMORY) for each in reports)
+def starved(report: RunReport) -> bool:
+    """Whether a run failed because its device had no memory left."""
+    return report.state == "failed" and report.why.startswith(NO_MEMORY)
 
 
 def tell(orders: Connection, fraction: float) -> None:
@@ -64,10 +65,10 @@ class Worker:
 
     process: BaseProcess
     orders: Connection
-    pack: Pack | None = None
+    spec: RunSpec | None = None  # of the run that it computes
 
-    def message(self) -> float | Sequence[RunReport] | None:
-        """Its message: how far it is, or its pack's reports; None where it died."""
+    def message(self) -> float | RunReport | None:
+        """Its message: how far it is, or its run's report; None where it died."""
         try:
             return self.orders.recv() if self.orders.poll() else None
         except (EOFError, ConnectionResetError):
@@ -77,7 +78,7 @@ class Worker:
 class WorkerPool:
     """A fixed number of worker processes. Use as a context manager."""
 
-    def __init__(self, size: int, compute: ComputePack):
+    def __init__(self, size: int, compute: Compute):
         self.size, self.compute_one = size, compute
         self.workers: list[Worker] = []
 
@@ -89,7 +90,7 @@ class WorkerPool:
     ) -> None:
         for worker in self.workers:
             worker.orders.close()
-            if worker.pack is not None:
+            if worker.spec is not None:
                 worker.process.terminate()
         deadline = time.monotonic() + interruption.GRACE + GRACE
         for worker in self.workers:
@@ -112,50 +113,49 @@ class WorkerPool:
             self.workers.append(worker)
         return worker
 
-    def compute(self, packs: Sequence[Pack], progress: Callable[[str, float], None]) -> Iterator[RunReport]:
-        """Hand out packs in order; yields the reports of each as it ends.
+    def compute(self, specs: Sequence[RunSpec], progress: Callable[[str, float], None]) -> Iterator[RunReport]:
+        """Hand out runs in order; yields the report of each as it ends.
 
-        Where a device has no memory left for so many workers, one of them less goes on, and its pack comes later:
-        otherwise a worker that fails at once would take pack after pack from those that do not.
+        Where a device has no memory left for so many workers, one of them less goes on, and its run comes later:
+        otherwise a worker that fails at once would take run after run from those that do not.
         """
-        left = list(reversed(packs))
-        while left or any(worker.pack for worker in self.workers):
+        left = list(reversed(specs))
+        while left or any(worker.spec for worker in self.workers):
             self.hand_out(left)
-            for worker, pack in self.heard():
+            for worker, spec in self.heard():
                 message = worker.message()
                 if message is None:
                     self.dismiss(worker)
-                    why = "its worker process died; run again to resume it"
-                    yield from (RunReport(spec, "failed", why=why) for spec in pack.specs)
+                    yield RunReport(spec, "failed", why="its worker process died; run again to resume it")
                 elif isinstance(message, float):
-                    progress(pack.id, message)
-                elif starved(message) and any(other.pack for other in self.workers if other is not worker):
+                    progress(spec.id, message)
+                elif starved(message) and any(other.spec for other in self.workers if other is not worker):
                     self.dismiss(worker)  # with what it holds of the device; those that go on have room for theirs
                     self.size -= 1
-                    left.append(pack)
+                    left.append(spec)
                 else:
-                    worker.pack = None
-                    yield from message
+                    worker.spec = None
+                    yield message
 
-    def heard(self) -> list[tuple[Worker, Pack]]:
-        """Wait a while; the busy workers that have said something or died, with their packs."""
-        pipes = {worker.orders: (worker, worker.pack) for worker in self.workers if worker.pack}
+    def heard(self) -> list[tuple[Worker, RunSpec]]:
+        """Wait a while; the busy workers that have said something or died, with their runs."""
+        pipes = {worker.orders: (worker, worker.spec) for worker in self.workers if worker.spec}
         ready = {pipe for pipe in wait(list(pipes), LOOK) if isinstance(pipe, Connection)}
         return [pair for pipe, pair in pipes.items() if pipe in ready or pair[0].process.exitcode is not None]
 
-    def hand_out(self, left: list[Pack]) -> None:
-        """Give every idle worker a pack from the end of ``left``, starting what they need up to the pool's size."""
-        idle = sum(worker.pack is None for worker in self.workers)
+    def hand_out(self, left: list[RunSpec]) -> None:
+        """Give every idle worker a run from the end of ``left``, starting what they need up to the pool's size."""
+        idle = sum(worker.spec is None for worker in self.workers)
         for _ in range(min(self.size - len(self.workers), len(left) - idle)):
             self.start()
         for worker in list(self.workers):
-            if left and worker.pack is None:
+            if left and worker.spec is None:
                 try:
                     worker.orders.send(left[-1])
                 except BrokenPipeError:  # it died idle; another is started in the next round
                     self.dismiss(worker)
                 else:
-                    worker.pack = left.pop()
+                    worker.spec = left.pop()
 
     def dismiss(self, worker: Worker) -> None:
         """Forget a worker that has died, or end one that computes nothing."""

@@ -42,7 +42,7 @@ from typing import Any
 import torch
 
 from reference_impls.contract import GradientRef, Points, Turn
-from suite.clock import ChargedClock, WallClock
+from suite.clock import WallClock
 from suite.communication.collectives import CountingCollective
 from suite.experiment import Context, OutOfTime
 from suite.runs.run import Outcome
@@ -110,20 +110,7 @@ class TrainingRun:
         self.members = torch.arange(self.workers, device=made.x0.device)
         self.rates: dict[float, torch.Tensor] = {}
         self._synchronise = partial(synchronise, context.device)
-        self.clock: WallClock | ChargedClock = WallClock(synchronise=self._synchronise)
-
-    @property
-    def problem(self) -> Any:
-        return self.made.problem
-
-    def share_steps(self) -> None:
-        """From here on somebody else makes the updates, and charges their time with ``charge``."""
-        self.clock = ChargedClock(self.clock.spent)
-
-    def charge(self, seconds: float) -> None:
-        """Count this much of a shared step as this run's."""
-        assert isinstance(self.clock, ChargedClock), "a run whose steps are shared"
-        self.clock.spent += seconds
+        self.clock = WallClock(synchronise=self._synchronise)
 
     def run(self) -> Outcome:
         """Run, or go on from the last checkpoint, to the end."""

@@ -1,7 +1,7 @@
 """How a run is executed: chosen once, recorded before it starts, reused by every resume.
 
-Two executions of one specification agree to a bound; the same execution gives the same bits. So path, width,
-threads, precision, device and memory format are fixed before the first update and stored with the run.
+Two executions of one specification agree to a bound; the same execution gives the same bits. So path, threads,
+precision, device and memory format are fixed before the first update and stored with the run.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ PATHS = ("looped", "vectorised", "captured", "native")
 RECORD = "execution.json"  # in the folder of a run under way
 FIELDS = {
     "path": str,
-    "width": int,  # runs in the pack this one belongs to
-    "slot": int,  # its place among them
     "threads": int,
     "precision": str,
     "device": str,
@@ -62,8 +60,6 @@ def choose(spec: RunSpec, device: str, threads: int) -> dict[str, Any]:
         raise ValueError(f"precision must be one of {PRECISIONS}, not {precision!r}")
     return {
         "path": path,
-        "width": 1,
-        "slot": 0,
         "threads": threads,
         "precision": precision,
         "device": device,
@@ -92,7 +88,6 @@ def sound(execution: Mapping[str, Any]) -> bool:
     return (
         execution["path"] in PATHS
         and execution["precision"] in PRECISIONS
-        and 0 <= execution["slot"] < execution["width"]
         and execution["threads"] > 0
         and (named or execution["path"] != "native")
     )

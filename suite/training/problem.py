@@ -76,13 +76,6 @@ class Classification:
         other.numerics = numerics
         return other
 
-    def share(self, other: Classification) -> bool:
-        """Read the pictures of another problem, if there are as many of one shape: one copy of the same is enough."""
-        alike = self.inputs.shape == other.inputs.shape
-        if alike:
-            self.inputs, self.targets = other.inputs, other.targets
-        return alike
-
     def fetch(self, examples: Tensor) -> Batch:
         if self.augmentation is not None:
             examples, *choices = self.augmentation.decode(examples)

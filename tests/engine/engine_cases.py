@@ -11,8 +11,8 @@ from torch import Tensor
 
 from suite.models import build, initialise
 from suite.papers.catalogue import experiment
-from suite.runner.execute import RunnerConfig, execute_pack
-from suite.runner.packing import Pack, RunReport
+from suite.runner.execute import RunnerConfig, execute
+from suite.runner.report import RunReport
 from suite.runs.run import Run
 from suite.runs.store import Store
 from suite.spec import RunSpec
@@ -73,8 +73,8 @@ def digits(seed: int, **changes: Any) -> RunSpec:
 
 
 def compute(store: Path, *specs: RunSpec, **around: Any) -> list[RunReport]:
-    """Run specifications as one pack."""
-    return execute_pack(Pack(specs), experiment, RunnerConfig(store, **around))
+    """Run specifications one after another."""
+    return [execute(spec, experiment, RunnerConfig(store, **around)) for spec in specs]
 
 
 def stored(store: Path, spec: RunSpec) -> Run:

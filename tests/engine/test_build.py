@@ -61,15 +61,6 @@ def test_a_subset_is_the_same_for_all_seeds_and_keeps_labels_beside_their_pictur
     assert torch.equal(one.test_inputs, images.load_images("digits", "test", size=28).inputs)
 
 
-def test_pictures_are_shared_by_problems_that_have_as_many_of_one_shape():
-    first, alike, fewer = (problem("digits_lenet", examples=count) for count in (12, 12, 8))
-    assert alike.share(first)
-    assert alike.inputs is first.inputs
-    assert alike.targets is first.targets
-    assert not fewer.share(first)
-    assert len(fewer.inputs) == len(fewer.targets) == 8
-
-
 @pytest.mark.parametrize("channels_last", [True, False])
 def test_a_batch_lies_as_the_weights_of_convolutions_do(channels_last: bool):
     inputs, _ = problem("tiny_bn", channels_last=channels_last).fetch(torch.arange(3))

@@ -23,8 +23,8 @@ def experiment(answers, seconds=1000.0):
     """An experiment whose measurements are given, with a list of those that were made."""
     made = []
 
-    def measure(spec, execution, width):
-        made.append((spec.seed, width))
+    def measure(spec, execution):
+        made.append(spec.seed)
         return next(answers)
 
     return Experiment(lambda: None, seconds=lambda spec: seconds, measure=lambda: measure), made
@@ -35,69 +35,63 @@ def new(spec):
 
 
 def test_the_first_measurement_of_a_kind_stands(tmp_path):
-    slow, fast = {"path": "looped", "width": 1}, {"path": "vectorised", "width": 3}
+    slow, fast = {"path": "looped"}, {"path": "vectorised"}
     kind, made = experiment(iter([fast, slow, slow]))
-    first = decide(tmp_path, kind, digits(0), new(digits(0)), width=3, slot=0)
-    second = decide(tmp_path, kind, digits(1, rate=0.5), new(digits(1)), width=3, slot=2)
-    assert made == [(0, 3)]
-    assert (first["path"], first["slot"], second["path"], second["slot"]) == ("vectorised", 0, "vectorised", 2)
-    other = decide(tmp_path, kind, digits(1, batch=8), new(digits(1)), width=3, slot=1)
-    assert (other["path"], other["width"], other["slot"]) == ("looped", 1, 0)
-    assert made == [(0, 3), (1, 3)]
+    first = decide(tmp_path, kind, digits(0), new(digits(0)))
+    second = decide(tmp_path, kind, digits(1, rate=0.5), new(digits(1)))
+    assert made == [0]
+    assert (first["path"], second["path"]) == ("vectorised", "vectorised")
+    assert decide(tmp_path, kind, digits(1, batch=8), new(digits(1)))["path"] == "looped"
+    assert made == [0, 1]
 
 
 def test_another_process_that_was_first_is_believed(tmp_path):
-    kind, _ = experiment(iter([{"path": "vectorised", "width": 1}]))
-    text = choices._kind(digits(0), new(digits(0)), 1)
-    decide(tmp_path, kind, digits(0), new(digits(0)), width=1, slot=0)
+    kind, _ = experiment(iter([{"path": "vectorised"}]))
+    text = choices._kind(digits(0), new(digits(0)))
+    decide(tmp_path, kind, digits(0), new(digits(0)))
     (path,) = (tmp_path / "choices").iterdir()
-    assert choices._keep(path, text, new(digits(0)), {"path": "looped"}) == {"path": "vectorised", "width": 1}
+    assert choices._keep(path, text, new(digits(0)), {"path": "looped"}) == {"path": "vectorised"}
 
 
 @pytest.mark.parametrize("content", ["{ cut of", "[]", "7", '{"changes": 7}', '{"changes": {"path": 7}}', "\udcff"])
 def test_a_choice_that_leads_to_no_execution_is_measured_again_and_replaced(tmp_path, content):
-    kind, made = experiment(iter([{"path": "vectorised", "width": 1}, {"path": "looped"}]))
-    decide(tmp_path, kind, digits(0), new(digits(0)), width=1, slot=0)
+    kind, made = experiment(iter([{"path": "vectorised"}, {"path": "looped"}]))
+    decide(tmp_path, kind, digits(0), new(digits(0)))
     (path,) = (tmp_path / "choices").iterdir()
     path.write_text(content, errors="surrogateescape")
     for _ in range(2):
-        assert decide(tmp_path, kind, digits(0), new(digits(0)), width=1, slot=0)["path"] == "looped"
+        assert decide(tmp_path, kind, digits(0), new(digits(0)))["path"] == "looped"
     assert len(made) == 2
 
 
-@pytest.mark.parametrize(
-    ("seconds", "width", "measured"), [(10.0, 1, 1), (9.9, 1, 0), (4.0, 3, 1), (3.0, 3, 0), (60.0, 3, 1)]
-)
-def test_runs_of_ten_seconds_in_all_are_worth_a_measurement(tmp_path, seconds, width, measured):
+@pytest.mark.parametrize(("seconds", "measured"), [(10.0, 1), (9.9, 0)])
+def test_runs_of_ten_seconds_are_worth_a_measurement(tmp_path, seconds, measured):
     kind, made = experiment(repeat({}), seconds)
-    execution = decide(tmp_path, kind, digits(0), new(digits(0)), width=width, slot=0)
+    execution = decide(tmp_path, kind, digits(0), new(digits(0)))
     assert len(made) == measured
     assert execution.get("reason") == (None if measured else "too short to measure")
 
 
 def test_named_paths_are_not_measured(tmp_path):
     kind, made = experiment(iter([]))
-    named = digits(0, path="vectorised")
-    execution = decide(tmp_path, kind, named, new(named), width=4, slot=1)
-    assert (execution["path"], execution["width"], execution["slot"]) == ("vectorised", 4, 1)
-    looped = digits(0, path="looped")
-    assert decide(tmp_path, kind, looped, new(looped), width=4, slot=1)["width"] == 1
+    for path in ("vectorised", "looped"):
+        assert decide(tmp_path, kind, digits(0, path=path), new(digits(0, path=path)))["path"] == path
     captured = digits(0, path="captured")
-    execution = decide(tmp_path, kind, captured, new(captured), width=1, slot=0)
+    execution = decide(tmp_path, kind, captured, new(captured))
     assert execution["path"] == "looped"
     assert "needs CUDA" in execution["reason"]
     assert not made
 
 
 def test_a_measurement_times_what_can_run_and_says_what_cannot():
-    spec = digits(0, batch=1)
-    changes = measure_training(spec, new(spec), 2)
+    spec = digits(0, batch=1, workers=2, algorithm={"name": "crossbow"})
+    changes = measure_training(spec, new(spec))
     assert set(changes["measured"]) - {"native, channels-last"} == {
         "looped",
         "looped, channels-last",
         "looped, own convolutions",
-        "vectorised, 2 runs",
-        "vectorised, channels-last, 2 runs",
+        "vectorised",
+        "vectorised, channels-last",
     }
     assert changes["measured"]["looped, channels-last"] == 1.0
     best = max(changes["measured"].values())
@@ -106,7 +100,6 @@ def test_a_measurement_times_what_can_run_and_says_what_cannot():
         assert changes["measured"][str(chosen)] == best
     if best < 1 / (1 - choices.STEADY):
         assert chosen == choices.DEFAULT
-    assert changes["width"] == (2 if changes["path"] == "vectorised" else 1)
     assert set(changes["refused"]) == {"captured"} | (
         {"native"} if "native, channels-last" not in changes["measured"] else set()
     )
@@ -144,33 +137,30 @@ ONE_BY_ONE = {
 }
 
 
+AVERAGED = {"workers": 2, "algorithm": {"name": "crossbow"}}
+
+
 @pytest.mark.parametrize(
-    ("changes", "width", "packed"),
+    ("changes", "joint"),
     [
-        ({}, 1, set()),
-        ({"workers": 2}, 1, set()),  # whose gradients are one sum
-        ({}, 2, {"vectorised, channels-last, 2 runs", "vectorised, 2 runs"}),
-        ({"workers": 2, "algorithm": {"name": "crossbow"}}, 1, {"vectorised, channels-last", "vectorised"}),
-        (
-            {"workers": 2, "algorithm": {"name": "crossbow"}},
-            2,
-            {"vectorised, channels-last, 2 runs", "vectorised, 2 runs"},
-        ),
+        ({}, set()),
+        ({"workers": 2}, set()),  # whose gradients are one sum
+        (AVERAGED, {"vectorised, channels-last", "vectorised"}),
     ],
 )
-def test_what_is_timed_depends_on_the_points_of_a_turn(timed, changes, width, packed):
+def test_what_is_timed_depends_on_the_points_of_a_turn(timed, changes, joint):
     spec = digits(0, **changes)
-    found = measure_training(spec, new(spec), width)
-    assert timed["ways"] == ONE_BY_ONE | packed
-    assert found["refused"].get("vectorised") == (None if packed else "there is one point only")
+    found = measure_training(spec, new(spec))
+    assert timed["ways"] == ONE_BY_ONE | joint
+    assert found["refused"].get("vectorised") == (None if joint else "there is one point only")
     assert found["refused"]["captured"]
 
 
 def test_the_fastest_way_is_chosen_and_told_by_how_much(timed):
-    timed["seconds"]["vectorised, 2 runs"] = 0.5
-    found = measure_training(digits(0), new(digits(0)), 2)
-    assert (found["path"], found["channels_last"], found["onednn"], found["width"]) == ("vectorised", False, True, 2)
-    assert found["measured"]["vectorised, 2 runs"] == pytest.approx(2.0)
+    timed["seconds"]["vectorised"] = 0.5
+    found = measure_training(digits(0, **AVERAGED), new(digits(0)))
+    assert (found["path"], found["channels_last"], found["onednn"]) == ("vectorised", False, True)
+    assert found["measured"]["vectorised"] == pytest.approx(2.0)
     assert found["measured"][str(choices.DEFAULT)] == 1.0
     assert found["reason"] == "measured"
     assert "build" not in found
@@ -200,7 +190,7 @@ def test_runs_of_one_kind_are_measured_once(tmp_path, one, other, alike):
     """Of a server's settings only the share of its learners that it takes at a time makes another kind."""
     kind, made = experiment(repeat({}))
     for spec in (digits(0, **one), digits(1, **other)):
-        decide(tmp_path, kind, spec, new(spec), width=1, slot=0)
+        decide(tmp_path, kind, spec, new(spec))
     assert len(made) == (1 if alike else 2)
 
 
@@ -265,9 +255,9 @@ def test_precision_is_strict_unless_named():
         apply(choose(RunSpec("train"), "cpu", 1))
 
 
-def test_a_new_run_is_alone_in_its_pack_and_deterministic_and_its_threads_and_switches_are_torchs(tmp_path):
+def test_a_new_run_is_looped_and_deterministic_and_its_threads_and_switches_are_torchs(tmp_path):
     execution = choose(digits(0), "cpu", 2)
-    assert (execution["path"], execution["width"], execution["slot"]) == ("looped", 1, 0)
+    assert execution["path"] == "looped"
     try:
         apply(execution)
         assert torch.get_num_threads() == 2

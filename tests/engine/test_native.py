@@ -190,7 +190,7 @@ def test_without_a_compiler_everything_else_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr("shutil.which", lambda name: None)
     assert refusals(problem("digits_lenet"))["native"] == "there is no C++ compiler here"
     spec = digits(0, batch=1)
-    changes = autotune.measure_training(spec, choose(spec, "cpu", 1), 1)
+    changes = autotune.measure_training(spec, choose(spec, "cpu", 1))
     assert changes["path"] != "native"
     assert changes["refused"]["native"] == "there is no C++ compiler here"
     named = digits(0, path="native", updates=2)

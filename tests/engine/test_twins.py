@@ -1,4 +1,4 @@
-"""The ways to compute gradients agree: looped, functional, vectorised, packed, joined, captured."""
+"""The ways to compute gradients agree: looped, functional, vectorised, joined, captured."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from torch import nn
 
 from reference_impls.contract import Points
 from suite.models.table import counts, names
-from suite.runner.packing import Seats
 from suite.training.flat import FlatModule
-from suite.training.gradients.backend import GradientWork, compute_gradients, join_batches
+from suite.training.gradients.backend import compute_gradients, join_batches
 from suite.training.gradients.cuda_graph import Captured
 from suite.training.gradients.looped import AutogradGradients, Functional, Vectorised
 from suite.training.gradients.native import Native
@@ -33,20 +32,15 @@ def cases() -> list:
 @pytest.mark.parametrize("channels_last", [True, False], ids=["channels-last", "channels-first"])
 @pytest.mark.parametrize("name", cases())
 def test_every_way_agrees_on_every_network(name, channels_last):
-    """Looped, functional, vectorised, packed, captured (rehearsed) and joined."""
+    """Looped, functional, vectorised, captured (rehearsed) and joined."""
     case = without_masks(problem(name, channels_last=channels_last))
     x, rows = points(case, 2), case.b0().repeat(2, 1)
     examples = torch.arange(6).view(2, 3)
     batches = [case.fetch(part) for part in examples]
     looped = tuple(part.clone() for part in AutogradGradients(case)(x, rows, batches))
     agree(looped, Functional(case)(x, rows, batches), case.d)
-    agree(looped, (vectorised := Vectorised(case))(x, rows, batches), case.d)
+    agree(looped, Vectorised(case)(x, rows, batches), case.d)
     agree(looped, AutogradGradients(case.under(Numerics(onednn=False)))(x, rows, batches), case.d)
-    works = {
-        slot: GradientWork(x[i : i + 1], rows[i : i + 1], examples[i : i + 1], False) for i, slot in ((0, 2), (1, 0))
-    }
-    packed = Seats(3, 1, 3, works[2]).compute(vectorised, works)
-    agree(looped, tuple(torch.cat(parts) for parts in zip(packed[2], packed[0], strict=True)), case.d)
     if not counts(name).has_dropout:
         agree(looped, Captured(case, Rehearsal()).indexed(x, rows, examples), case.d)
     at = Points(x[:1], (2,), torch.zeros(2, dtype=torch.int64))

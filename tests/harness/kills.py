@@ -33,14 +33,12 @@ import toy
 from suite.commands.plan import plan
 from suite.data.images import load_images
 from suite.papers.catalogue import experiment, select
-from suite.runner.execute import RunnerConfig, execute_pack
-from suite.runner.packing import Pack
+from suite.runner.execute import RunnerConfig, execute
 from suite.runs.comparison import identical
 from suite.runs.store import Store
 from suite.spec import RunSpec
 from suite.training import loop as training  # noqa: F401 (imported before the fork)
 
-PACKED = {"path": "vectorised"}
 PAIR = "training by two processes"
 Row = dict[str, Any]  # counts of a trial
 
@@ -63,8 +61,6 @@ class Kind:
 KINDS = (
     Kind("train", lambda: (toy.digits(updates=200),)),
     Kind("train, while saving", lambda: (toy.digits(updates=40),), slow_saving=True),
-    Kind("train, two packed into one step", lambda: tuple(
-        RunSpec("train", {**toy.digits(updates=100).settings, **PACKED}, seed) for seed in range(2))),
     Kind("inverse_law/sweep", lambda: (smoke("inverse_law/sweep"),)),
     Kind("crossbow/followed", lambda: (smoke("crossbow/followed"),)),
     Kind("matex_agd/serial_gap", lambda: (smoke("matex_agd/serial_gap"),), saves=False),
@@ -76,7 +72,7 @@ KINDS = (
 def compute(kind: Kind, root: Path) -> bool:
     """Execute the runs of a kind on a store; whether all are there afterwards."""
     around = RunnerConfig(root, checkpoint_seconds=0.0)
-    reports = execute_pack(Pack(kind.specs()), experiment, around)
+    reports = [execute(spec, experiment, around) for spec in kind.specs()]
     return all(report.state in ("stored", "present") for report in reports)
 
 

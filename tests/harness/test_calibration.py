@@ -43,8 +43,8 @@ class Machine:
     def __init__(self, each):
         self.each, self.now, self.asked = each, 0.0, []
 
-    def timed(self, spec, width, seconds):
-        self.asked.append((spec.settings["model"]["name"], spec.settings["batch"], width))
+    def timed(self, spec, seconds):
+        self.asked.append((spec.settings["model"]["name"], spec.settings["batch"]))
         self.now += seconds
         return self.each[spec.settings["model"]["name"]] * spec.settings["updates"]
 
@@ -60,7 +60,7 @@ def test_measured_kinds_predict_their_runs_exactly_and_others_take_what_is_like_
     machine = Machine({"small": 0.5, "large": 4.0})
     specs = [training(s) for s in range(5)] + [training(model="large", updates=1000), simulated()]
     made = run(machine, specs)
-    assert machine.asked == [("large", 8, 1), ("small", 8, 1)]  # the most estimated seconds first, each kind once
+    assert machine.asked == [("large", 8), ("small", 8)]  # the most estimated seconds first, each kind once
     plan = calibrated([Planned(spec, loaded()(spec.experiment).seconds(spec), 0, (), ()) for spec in specs], made)
     assert [item.seconds for item in plan] == [50.0] * 5 + [4000.0] + [30.0]
     assert made.factor(training(model="unseen")) == pytest.approx(2.25)  # the median of the trainings
@@ -122,13 +122,7 @@ PILOTED = {
 }
 
 
-def test_a_pilot_times_a_real_training(monkeypatch: pytest.MonkeyPatch):
-    together = []
-    step = pilot.Lockstep.step
-    monkeypatch.setattr(pilot.Lockstep, "step", lambda self, turns: together.append(len(turns)) or step(self, turns))
+def test_a_pilot_times_a_real_training():
     few, many = (RunSpec("train", {**PILOTED, "updates": n}) for n in (10, 100_000))
     execution = choose(few, "cpu", 1)
-    for width in (1, 3):
-        chosen = execution | {"width": width, "path": "vectorised" if width > 1 else "looped"}
-        assert 0 < pilot.training(few, chosen, width, None, 0.05) < pilot.training(many, chosen, width, None, 0.05)
-        assert set(together) == (set() if width == 1 else {width})
+    assert 0 < pilot.training(few, execution, None, 0.05) < pilot.training(many, execution, None, 0.05)

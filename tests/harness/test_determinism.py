@@ -73,8 +73,8 @@ def test_a_run_says_which_kernels_promised_no_bits(tmp_path, monkeypatch):
     monkeypatch.setattr(execute, "same_bits", lambda device: same_bits("cuda"))
     experiment = Experiment(lambda: body, lambda spec: 1.0)
     specs = tuple(RunSpec("toy", {"pools": pools}) for pools in (True, False))
-    execute.execute_pack(execute.Pack(specs), lambda name: experiment, execute.RunnerConfig(tmp_path))
     for spec in specs:
+        execute.execute(spec, lambda name: experiment, execute.RunnerConfig(tmp_path))
         where = json.loads((tmp_path / "runs" / spec.id / "environment.json").read_text())
         assert ("not_deterministic" in where) is spec.settings["pools"]
     assert seen == [(True, True)] * 2

@@ -18,7 +18,7 @@ from suite.runner import status_file
 from suite.runner.autotune import alternating
 from suite.runner.cost import TRAIN
 from suite.runner.execute import RunnerConfig, execute, execute_all
-from suite.runner.packing import NOT_BEGUN
+from suite.runner.report import NOT_BEGUN
 from suite.runs import environment
 from suite.runs.store import Store
 from suite.spec import RunSpec
@@ -102,7 +102,7 @@ def test_a_run_that_another_holds_is_left_alone(around: RunnerConfig, counted):
 def test_processor_seconds_of_all_sessions_are_counted(around: RunnerConfig, monkeypatch: pytest.MonkeyPatch):
     """By a processor on which 10 seconds pass between two looks: a body that is interrupted, then one that ends."""
     looks = itertools.count(step=10.0)
-    monkeypatch.setattr(status_file, "processor_seconds", lambda: next(looks))
+    monkeypatch.setattr(module, "processor_seconds", lambda: next(looks))
     spec = draw(does="late")
     assert execute(spec, experiment, replace(around, deadline=time.monotonic() + 60)).state == "late"
     assert execute(spec, experiment, around).state == "stored"
@@ -116,22 +116,20 @@ def test_a_long_run_records_how_fast_its_host_was(
     around: RunnerConfig, monkeypatch: pytest.MonkeyPatch, passes: float, factor: float | None
 ):
     looks = itertools.count(step=passes)
-    monkeypatch.setattr(status_file, "processor_seconds", lambda: next(looks))
+    monkeypatch.setattr(module, "processor_seconds", lambda: next(looks))
     monkeypatch.setattr(module, "host_seconds", lambda: 0.5)
     execute(draw(), experiment, around)
     assert Store(around.store).read(draw().id).environment.get("host_factor") == factor
 
 
-def test_runs_of_a_pack_share_what_was_spent_on_all(tmp_path: Path):
-    folders = [tmp_path / name for name in ("a", "b")]
-    for folder in folders:
-        folder.mkdir()
-    status_file.charge(folders, 6.0)
-    status_file.charge(folders[:1], 1.0)
-    assert [status_file.charged_seconds(folder) for folder in folders] == [4.0, 3.0]
-    (folders[0] / status_file.CPU_TIME_FILE).write_text("{")
-    status_file.charge([folders[0], tmp_path / "gone"], 1.0)
-    assert [status_file.charged_seconds(folder) for folder in (*folders, tmp_path / "gone")] == [0.5, 3.0, 0.0]
+def test_what_was_spent_on_a_run_adds_up(tmp_path: Path):
+    for seconds in (6.0, 1.0):
+        status_file.charge(tmp_path, seconds)
+    assert status_file.charged_seconds(tmp_path) == 7.0
+    (tmp_path / status_file.CPU_TIME_FILE).write_text("{")
+    status_file.charge(tmp_path, 1.0)
+    status_file.charge(tmp_path / "gone", 1.0)
+    assert [status_file.charged_seconds(folder) for folder in (tmp_path, tmp_path / "gone")] == [1.0, 0.0]
 
 
 def test_out_of_time_is_no_failure(around: RunnerConfig, counted):
@@ -210,7 +208,7 @@ def test_a_checkpoint_is_written_when_it_is_due_and_not_before(
 def test_a_budget_that_ends_while_the_execution_is_measured_leaves_nothing_begun(around: RunnerConfig):
     spec, taken = toy.digits(), []
 
-    def measure(spec: RunSpec, execution: object, width: int) -> dict[str, object]:
+    def measure(spec: RunSpec, execution: object) -> dict[str, object]:
         alternating({"only": lambda: taken.append(time.sleep(0.01))}, 1000)
         return {}
 

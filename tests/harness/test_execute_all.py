@@ -9,9 +9,8 @@ import pytest
 
 from suite.experiment import Experiment
 from suite.papers.catalogue import experiment
-from suite.runner import status_file
-from suite.runner.execute import RunnerConfig, execute, execute_all, execute_pack
-from suite.runner.packing import Pack, RunReport
+from suite.runner.execute import RunnerConfig, execute, execute_all
+from suite.runner.report import RunReport
 from suite.runs.run import Outcome
 from suite.runs.store import Store
 from suite.spec import RunSpec
@@ -52,10 +51,9 @@ class Pool:
     def __exit__(self, *error: object) -> None:
         pass
 
-    def compute(self, packs: list[Pack], progress: object) -> Iterator[RunReport]:
-        Pool.made.append((self.size, sorted(pack.specs[0].experiment for pack in packs)))
-        for pack in packs:
-            yield from (RunReport(spec, "stored") for spec in pack.specs)
+    def compute(self, specs: list[RunSpec], progress: object) -> Iterator[RunReport]:
+        Pool.made.append((self.size, sorted(spec.experiment for spec in specs)))
+        yield from (RunReport(spec, "stored") for spec in specs)
 
 
 @pytest.fixture
@@ -92,51 +90,15 @@ def test_workers_share_the_runs_and_times_are_taken_one_by_one_at_the_end(
     assert {report.spec for report in reports} == set(specs)
 
 
-@pytest.mark.parametrize("fails_after", [0, 1, 3])
-def test_runs_that_share_their_steps_share_what_was_spent_until_each_ended(
-    around: RunnerConfig, monkeypatch: pytest.MonkeyPatch, fails_after: int
-):
-    """On a processor on which 6 seconds pass between two looks; what is left when all fail was spent on those."""
-    looks = iter(range(0, 600, 6))
-    monkeypatch.setattr(status_file, "processor_seconds", lambda: next(looks))
-    charged: dict[str, float] = {}
-    charge = status_file.charge
-
-    def noted(folders, seconds):
-        charge(folders, seconds)
-        for folder in folders:
-            charged[folder.parent.name] = charged.get(folder.parent.name, 0.0) + seconds / len(folders)
-
-    monkeypatch.setattr(status_file, "charge", noted)
-
-    def together(pairs):
-        for place in (1, 0, 2)[:fails_after]:
-            yield place, Outcome("finished")
-        if fails_after < 3:
-            raise RuntimeError("no room")
-
-    joint = Experiment(lambda: pytest.fail("computed by itself"), together=lambda: together)
-    specs = [RunSpec("joint", {"path": "vectorised"}, seed) for seed in range(3)]
-    reports = execute_pack(Pack(tuple(specs)), lambda name: joint, around)
-    assert [report.state for report in reports] == [
-        "stored" if (1, 0, 2).index(place) < fails_after else "failed" for place in range(3)
-    ]
-    shares = {0: [2.0, 2.0, 2.0], 1: [5.0, 2.0, 5.0], 3: [5.0, 2.0, 11.0]}[fails_after]
-    assert [charged[spec.id] for spec in specs] == shares
-
-
-def test_two_runs_that_share_their_steps_are_computed_together_and_one_with_a_width_of_one_is_not(around):
-    """Nor one of an experiment that cannot."""
-    seen = []
-
-    def together(pairs):
-        seen.append(len(pairs))
-        yield from ((place, Outcome("finished")) for place in range(len(pairs)))
-
-    alone = lambda spec, context: seen.append("alone") or Outcome("finished")
-    for path, load in (("vectorised", lambda: together), ("vectorised", None), ("looped", lambda: together)):
-        kind = Experiment(lambda: alone, together=load)
-        specs = tuple(RunSpec("joint", {"path": path, "joint": load is not None}, seed) for seed in range(2))
-        reports = execute_pack(Pack(specs), lambda name, kind=kind: kind, around)
-        assert [report.state for report in reports] == ["stored", "stored"]
-    assert seen == [2, "alone", "alone", "alone", "alone"]
+def test_the_costliest_run_comes_first_and_stages_one_after_another(around: RunnerConfig):
+    """What has no stage belongs to the first, 0."""
+    done: list[int] = []
+    kind = Experiment(lambda: lambda spec, context: done.append(spec.seed) or Outcome("finished"), lambda s: s.seed)
+    specs = runs(costs=4)
+    list(execute_all(specs, lambda name: kind, around))
+    assert done == [3, 2, 1, 0]
+    done.clear()
+    others = RunnerConfig(around.store / "again")
+    stages = {specs[3].id: 1, specs[2].id: -1, specs[0].id: 1}
+    list(execute_all(specs, lambda name: kind, others, stages=stages))
+    assert done == [2, 1, 3, 0]

@@ -1,4 +1,4 @@
-"""A pool of workers, with threads in the place of its processes: who gets which pack, and how it ends."""
+"""A pool of workers, with threads in the place of its processes: who gets which run, and how it ends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from suite import interruption
 from suite.runner import workers
-from suite.runner.packing import Pack, RunReport
+from suite.runner.report import RunReport
 from suite.runner.workers import Worker, WorkerPool, work
 from suite.spec import RunSpec
 
@@ -42,62 +42,62 @@ class Pool(WorkerPool):
         return self.workers[-1]
 
 
-def packs(count: int) -> list[Pack]:
-    return [Pack((RunSpec("toy/run", {}, seed),)) for seed in range(count)]
+def runs(count: int) -> list[RunSpec]:
+    return [RunSpec("toy/run", {}, seed) for seed in range(count)]
 
 
-def stored(pack: Pack) -> list[RunReport]:
-    return [RunReport(spec, "stored") for spec in pack.specs]
+def stored(spec: RunSpec) -> RunReport:
+    return RunReport(spec, "stored")
 
 
 def seeds(reports: Iterator[RunReport]) -> list[int]:
     return [report.spec.seed for report in reports]
 
 
-def test_one_worker_takes_the_packs_in_order_and_tells_how_far_each_is():
+def test_one_worker_takes_the_runs_in_order_and_tells_how_far_each_is():
     told: list[tuple[str, float]] = []
 
-    def compute(pack: Pack, *, progress: Callable[[float], None]) -> list[RunReport]:
+    def compute(spec: RunSpec, *, progress: Callable[[float], None]) -> RunReport:
         progress(0.5)
         progress(1)
-        return stored(pack)
+        return stored(spec)
 
     with Pool(1, compute) as pool:
-        assert seeds(pool.compute(packs(4), lambda *one: told.append(one))) == [0, 1, 2, 3]
+        assert seeds(pool.compute(runs(4), lambda *one: told.append(one))) == [0, 1, 2, 3]
         assert pool.started == 1
-    assert told == [(pack.id, fraction) for pack in packs(4) for fraction in (0.5, 1.0)]
+    assert told == [(spec.id, fraction) for spec in runs(4) for fraction in (0.5, 1.0)]
 
 
-def test_the_runs_of_a_worker_that_dies_have_failed_and_another_takes_its_place():
-    def compute(pack: Pack, *, progress: Callable[[float], None]) -> list[RunReport]:
-        if pack.specs[0].seed == 1:
+def test_the_run_of_a_worker_that_dies_has_failed_and_another_takes_its_place():
+    def compute(spec: RunSpec, *, progress: Callable[[float], None]) -> RunReport:
+        if spec.seed == 1:
             raise BrokenPipeError  # as where its parent were gone: the worker leaves without a word
-        return stored(pack)
+        return stored(spec)
 
     with Pool(1, compute) as pool:
-        found = {report.spec.seed: report for report in pool.compute(packs(3), lambda *_: None)}
+        found = {report.spec.seed: report for report in pool.compute(runs(3), lambda *_: None)}
         assert pool.started == 2
     assert {seed: report.state for seed, report in found.items()} == {0: "stored", 1: "failed", 2: "stored"}
     assert found[1].why == "its worker process died; run again to resume it"
 
 
-def test_a_pack_that_finds_no_memory_beside_others_comes_later_with_one_worker_less():
+def test_a_run_that_finds_no_memory_beside_others_comes_later_with_one_worker_less():
     """Of three places two are free: who comes third at the same time is sent away once."""
     three, lock, refused = threading.Barrier(3), threading.Lock(), []
 
-    def compute(pack: Pack, *, progress: Callable[[float], None]) -> list[RunReport]:
+    def compute(spec: RunSpec, *, progress: Callable[[float], None]) -> RunReport:
         with lock:
-            first = pack.specs[0].seed < 3 and pack.specs[0].seed not in refused
-            full = first and pack.specs[0].seed == 1
+            first = spec.seed < 3 and spec.seed not in refused
+            full = first and spec.seed == 1
             if full:
                 refused.append(1)
         if first:
             three.wait(PATIENCE)
         if full:
-            return [RunReport(spec, "failed", why=NO_ROOM) for spec in pack.specs]
+            return RunReport(spec, "failed", why=NO_ROOM)
         if first:
             gone.wait(PATIENCE)
-        return stored(pack)
+        return stored(spec)
 
     gone = threading.Event()
 
@@ -107,15 +107,15 @@ def test_a_pack_that_finds_no_memory_beside_others_comes_later_with_one_worker_l
             gone.set()
 
     with Watched(3, compute) as pool:
-        found = {report.spec.seed: report.state for report in pool.compute(packs(5), lambda *_: None)}
+        found = {report.spec.seed: report.state for report in pool.compute(runs(5), lambda *_: None)}
         assert (pool.size, pool.started, len(pool.workers)) == (2, 3, 2)
     assert found == dict.fromkeys(range(5), "stored")
 
 
-def test_a_pack_that_finds_no_memory_alone_has_failed():
-    full = lambda pack, *, progress: [RunReport(spec, "failed", why=NO_ROOM) for spec in pack.specs]
+def test_a_run_that_finds_no_memory_alone_has_failed():
+    full = lambda spec, *, progress: RunReport(spec, "failed", why=NO_ROOM)
     with Pool(2, full) as pool:
-        found = {report.spec.seed: report.why for report in pool.compute(packs(3), lambda *_: None)}
+        found = {report.spec.seed: report.why for report in pool.compute(runs(3), lambda *_: None)}
     assert found == dict.fromkeys(range(3), NO_ROOM)
 
 
@@ -146,8 +146,8 @@ def test_who_computes_is_asked_to_stop_and_has_time_for_a_checkpoint_before_it_i
     busy, idle = Process(None), Process(0)
     pipes = [multiprocessing.Pipe() for _ in range(2)]
     with closing(pipes[0][1]), closing(pipes[1][1]):
-        with WorkerPool(2, lambda pack, *, progress: []) as pool:
-            pool.workers += [Worker(busy, pipes[0][0], packs(1)[0]), Worker(idle, pipes[1][0])]
+        with WorkerPool(2, lambda spec, *, progress: stored(spec)) as pool:
+            pool.workers += [Worker(busy, pipes[0][0], runs(1)[0]), Worker(idle, pipes[1][0])]
         assert all(ours.closed for ours, _ in pipes)
     assert busy.asked == ["terminate", rest, "kill", None]
     assert idle.asked == [rest]

@@ -13,8 +13,7 @@ from suite.commands.status import status
 from suite.experiment import Context
 from suite.runner import autotune
 from suite.runner.cost import TRAIN
-from suite.runner.execute import RunnerConfig, execute_pack
-from suite.runner.packing import Pack
+from suite.runner.execute import RunnerConfig, execute
 from suite.runner.resumption import with_build
 from suite.runs import environment
 from suite.runs.comparison import relation
@@ -29,7 +28,7 @@ SPEC = toy.digits(updates=4, evaluate={"every": 2})
 
 
 def compute(store: Path, *specs: RunSpec):
-    return execute_pack(Pack(specs or (SPEC,)), lambda name: TRAIN, RunnerConfig(store))
+    return [execute(spec, lambda name: TRAIN, RunnerConfig(store)) for spec in specs or (SPEC,)]
 
 
 def result(store: Path) -> str:
@@ -95,7 +94,7 @@ NOTES = ["begun.json", "execution.json", "progress.json", "spent.json"]
 ODD = {
     "empty": b"",
     "no UTF-8": b"\xff\xfe",
-    "other types": b'{"width": "one", "code": 7, "fraction": "half", "processor_seconds": []}',
+    "other types": b'{"threads": "one", "code": 7, "fraction": "half", "processor_seconds": []}',
     "a folder": None,
 }
 
@@ -118,8 +117,6 @@ def test_an_odd_note_hinders_neither_its_run_nor_the_others(cut: Path, whole: st
     [
         {"path": "diagonal"},
         {"precision": "float8"},
-        {"width": 0},
-        {"slot": 1},
         {"threads": 0},
         {"threads": True},
         {"path": "native"},

@@ -14,8 +14,7 @@ from paper_figures.inverse_law.experiments.search import SearchRun
 from paper_figures.inverse_law.experiments.sweep import Trainer, sweep
 from paper_figures.inverse_law.settings import DIGITS
 from suite.experiment import Context, OutOfTime
-from suite.runner import packing
-from suite.runner.execute import RunnerConfig, execute_pack
+from suite.runner.execute import RunnerConfig, execute
 from suite.runs.store import Store
 from suite.spec import RunSpec
 from suite.training import checkpoint
@@ -170,56 +169,23 @@ def test_bad_settings_are_refused(tmp_path, changes, message):
         Trainer(spec_of(**changes), context_in(tmp_path))
 
 
-TOGETHER = {"path": "vectorised", "precision": "float64"}
-
-
-def pack_of(**changes) -> list[RunSpec]:
-    """Two seeds, another rate, one that diverges, and one censored long before the others end."""
-    base = {**TOGETHER, "sample": 60, **changes}
-    specs = [spec_of(**base), spec_of(**base, rate=0.02), spec_of(**base, rate=1e200), spec_of(**base, limit=7)]
-    return [RunSpec(spec.experiment, spec.settings, seed) for seed, spec in enumerate(specs)]
-
-
-def computed(store: Path, specs: list[RunSpec], **more) -> list[str]:
-    reports = execute_pack(packing.Pack(tuple(specs)), EXPERIMENTS.__getitem__, RunnerConfig(store, **more))
-    assert not any(report.why for report in reports), reports
-    return [report.state for report in reports]
-
-
-def test_searches_that_share_their_steps_find_what_each_finds_alone(tmp_path):
-    specs = pack_of()
-    assert computed(tmp_path / "pack", specs) == ["stored"] * 4
-    together = [Store(tmp_path / "pack").read(spec.id) for spec in specs]
-    assert [run.environment["execution"]["width"] for run in together] == [4] * 4
-    assert [run.status for run in together] == ["finished", "finished", "diverged", "out of budget"]
-    for spec, run in zip(specs, together, strict=True):
-        (tmp_path / spec.id).mkdir()
-        alone = sweep(spec, context_in(tmp_path / spec.id))
-        assert run.status == alone.status
-        for name in ("updates", "crossed_training", "crossed_validation"):
-            assert run.results[name] == alone.results[name]
-        if alone.status != "diverged":
-            losses = run.curve("tests")["loss"], alone.curves["tests"]["loss"]
-            torch.testing.assert_close(*(torch.tensor(column.to_numpy()) for column in losses), rtol=1e-9, atol=0)
-
-
-def test_searches_of_a_pack_resume_to_the_same_tests(tmp_path, monkeypatch):
-    specs = pack_of()
-    computed(tmp_path / "whole", specs)
-    close, left = SearchRun.close_turn, {0: 9, 1: 30}
+def test_a_search_resumes_to_the_same_tests(tmp_path, monkeypatch):
+    spec = spec_of(sample=60)
+    states = lambda name, **more: execute(spec, EXPERIMENTS.__getitem__, RunnerConfig(tmp_path / name, **more)).state
+    assert states("whole") == "stored"
+    checkpoint = SearchRun.checkpoint
 
     def stop(run):
-        close(run)
-        if run.search.at_rest and run.t >= left.get(run.spec.seed, run.t + 1):
+        checkpoint(run)
+        if run.search.at_rest and run.search.position[0] >= 9:
             raise OutOfTime
 
     with monkeypatch.context() as patch:
-        patch.setattr(SearchRun, "close_turn", stop)
-        assert computed(tmp_path / "parts", specs, checkpoint_seconds=0) == ["late", "late", "stored", "stored"]
-    assert computed(tmp_path / "parts", specs) == ["stored", "stored", "present", "present"]
-    for spec in specs[:2]:
-        whole, parts = (Store(tmp_path / name).read(spec.id) for name in ("whole", "parts"))
-        assert parts.curve("tests").equals(whole.curve("tests"))
+        patch.setattr(SearchRun, "checkpoint", stop)
+        assert states("parts", checkpoint_seconds=0) == "late"
+    assert states("parts") == "stored"
+    whole, parts = (Store(tmp_path / name).read(spec.id) for name in ("whole", "parts"))
+    assert parts.curve("tests").equals(whole.curve("tests"))
 
 
 def test_a_captured_search_finds_what_a_looped_one_does(tmp_path, monkeypatch):

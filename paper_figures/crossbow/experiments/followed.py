@@ -24,12 +24,12 @@ from suite.training.gradients.paths import backend_of, seed_masks
 from suite.training.numerics import apply
 
 
-def choose_path(spec: RunSpec, execution: Mapping[str, Any], width: int) -> dict[str, Any]:
+def choose_path(spec: RunSpec, execution: Mapping[str, Any]) -> dict[str, Any]:
     """On a GPU the fastest path of the most learners there will be; on a CPU they are taken one after another."""
     if execution["device"] == "cpu":
         return {"reason": "learners share a CPU one after another"}
     most = max(count for _, count in spec.settings["learners"])
-    return measure_training(RunSpec(spec.experiment, {**spec.settings, "workers": most}), execution, width=1)
+    return measure_training(RunSpec(spec.experiment, {**spec.settings, "workers": most}), execution)
 
 
 def followed(spec: RunSpec, context: Context) -> Outcome:

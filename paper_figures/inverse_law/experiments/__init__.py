@@ -7,13 +7,11 @@ one is imported by every command.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
 
 from suite.data.catalogue import DATASETS
 from suite.experiment import Experiment, bodies
-from suite.models.table import counts
-from suite.runner.cost import OVERHEAD, SMALL, TRAIN, gradient_seconds, test_seconds
-from suite.spec import RunSpec, canonical
+from suite.runner.cost import OVERHEAD, TRAIN, gradient_seconds, test_seconds
+from suite.spec import RunSpec
 
 # Updates times learning rate of a search down to a loss [nats]; how many they are is what is to be found out. The
 # medians of the stored curves are 4 to 15 on MNIST, 45 on CIFAR-10 and 38 on CIFAR-100. Each halving of the loss
@@ -93,14 +91,6 @@ def lowest(spec: RunSpec) -> float:
     return min(threshold for thresholds in spec.settings["monitors"].values() for threshold in thresholds)
 
 
-def sweep_pack(spec: RunSpec, device: str) -> Hashable:
-    """Searches of one network, data set and batch size may share their steps; on a CPU that pays at small batches."""
-    s = spec.settings
-    if counts(s["model"]["name"]).has_dropout or (device == "cpu" and s["batch"] > SMALL):
-        return None
-    return canonical({name: s.get(name) for name in ("data", "share", "sample_of", "model", "batch", "workers")})
-
-
 def translate_seconds(spec: RunSpec) -> float:
     """Words of all updates and tests, at a rate that falls with the square of the hidden units."""
     s = spec.settings
@@ -122,9 +112,7 @@ EXPERIMENTS = {
         sweep_seconds,
         lambda spec: (spec.settings["data"]["name"],),
         lambda spec: 700_000_000,
-        sweep_pack,
-        body("sweep:sweep_together"),
-        TRAIN.measure,
+        measure=TRAIN.measure,
         check=body("sweep:check"),
     ),
     "inverse_law/noise": Experiment(body("sweep:gradient_noise"), lambda spec: 3.0, clock="none"),

@@ -1,19 +1,19 @@
 """A search for first crossings: plain SGD that steps from any state, and the run that makes a search of it.
 
 :class:`SteppedSgd` makes the updates as a pure function of the state and the batch number; :class:`SearchRun` steps
-and tests it, checkpoints and resumes, alone or in a pack with other searches.
+and tests it, checkpoints and resumes.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor
 
-from reference_impls.contract import Optimizer, Points, Turn
+from reference_impls.contract import Optimizer
 from reference_impls.inverse_law import SGD
 from suite.batch_size.trainer import Monitor, Search, Test
 from suite.communication.collectives import in_process
@@ -73,24 +73,13 @@ class SteppedSgd:
 
     def update(self, state: Any, t: int) -> Any:
         """The state after update t; the one passed in may be overwritten."""
-        turn = self.turn(t)
-        points, examples = self.request(state, turn)
+        turn = next(rounds(self.workers, start=t))
+        points, examples = self.algorithm.points(state, turn), self.examples(t)
         if self.step is None:
-            return self.apply_gradients(state, turn, *compute_gradients(self.backend, points, self.buffers, examples))
+            losses, sums, self.buffers = compute_gradients(self.backend, points, self.buffers, examples)
+            return self.algorithm.update(state, turn, losses, sums, self.rate)
         state, self.buffers, _ = self.step(turn, points, state, self.buffers, examples, self.rate)
         return state
-
-    def turn(self, t: int) -> Turn:
-        return next(rounds(self.workers, start=t))
-
-    def request(self, state: Any, turn: Turn) -> tuple[Points, Tensor]:
-        """Points and examples [n, b] of a turn's gradients."""
-        return self.algorithm.points(state, turn), self.examples(turn.t)
-
-    def apply_gradients(self, state: Any, turn: Turn, losses: Tensor, sums: Tensor, buffers: Tensor) -> Any:
-        """The state after the turn; the one passed in may be overwritten."""
-        self.buffers = buffers
-        return self.algorithm.update(state, turn, losses, sums, self.rate)
 
     def load(self, state: Any) -> None:
         """Put the weights of a state, and the first worker's buffers, into the network."""
@@ -107,70 +96,27 @@ class SearchRun:
 
     def __init__(self, spec: RunSpec, context: Context, trainer: SteppedSgd, judge: Judge = lambda state: {}):
         self.spec, self.context, self.trainer, self.judge = spec, context, trainer, judge
-        self.problem = trainer.problem
         self.diverged = False
-        self.t = 0
-        self.state: Any = None
 
     def run(self) -> Outcome:
         """Run, or go on from the last checkpoint, to the end. Raises OutOfTime when late."""
-        self.begin()
-        while not self.over:
-            last = self.search.next_update
-            self.state = self.trainer.advance(self.state, self.t, last)
-            self.t = last
-            self.close_turn()
-        return self.outcome()
-
-    def begin(self) -> None:
-        """Take up the last checkpoint, or begin anew."""
         self.search = resume(self.spec, self.context, self.trainer)
         self.saved = time.monotonic()
-        self._go_on()
-
-    def _go_on(self) -> None:
-        self.t, self.state = self.search.position
-        self._held = True  # by the search, which may want to go back to it
+        while not self.over:
+            update, state = self.search.position
+            self.search.see(self.trainer.advance(state, update, self.search.next_update))
+            self.diverged = math.isinf(self.search.tests[-1].reading.loss)
+            self.context.report(self.search.position[0] / self.spec.settings["limit"])
+            self.checkpoint()
+        return self.outcome()
 
     @property
     def over(self) -> bool:
         """Whether every threshold is crossed, the limit is reached, or the loss is infinite."""
         return self.search.done or self.diverged
 
-    def share_steps(self) -> None:
-        """From here on somebody else makes the updates, and charges their time with ``charge``."""
-
-    def charge(self, seconds: float) -> None:
-        self.trainer.seconds += seconds
-
-    def turns(self) -> Iterator[Turn]:
-        """The updates from the present one on. The search goes back after a crossing, so a turn may come again."""
-        while True:
-            yield self.trainer.turn(self.t)
-
-    @property
-    def buffers(self) -> Tensor:
-        return self.trainer.buffers
-
-    def request(self, turn: Turn) -> tuple[Points, Tensor]:
-        """Points and examples [n, b] of a turn's gradients."""
-        if self._held:
-            self.state, self._held = copied(self.state), False
-        return self.trainer.request(self.state, turn)
-
-    def apply_gradients(self, turn: Turn, losses: Tensor, sums: Tensor, buffers: Tensor) -> None:
-        """Update with losses [n], sums of gradients [p, d] and buffers [n, q]."""
-        self.state = self.trainer.apply_gradients(self.state, turn, losses, sums, buffers)
-        self.t = turn.t + 1
-
-    def close_turn(self) -> None:
-        """Test where the search wants to see the state; checkpoint where one is due. Raises OutOfTime when late."""
-        if self.t < self.search.next_update:
-            return
-        self.search.see(self.state)
-        self._go_on()
-        self.diverged = math.isinf(self.search.tests[-1].reading.loss)
-        self.context.report(self.t / self.spec.settings["limit"])
+    def checkpoint(self) -> None:
+        """Write a checkpoint where one is due. Raises OutOfTime when late."""
         waited = time.monotonic() - self.saved > self.context.checkpoint_seconds
         if self.search.at_rest and not self.over and (waited or self.context.late):
             save(self.context, self.trainer, self.search)

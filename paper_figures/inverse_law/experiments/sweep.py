@@ -30,7 +30,6 @@ from torch import Tensor
 from paper_figures.inverse_law.experiments.search import SearchRun, SteppedSgd
 from suite.data import images, order, transforms
 from suite.experiment import Context
-from suite.runner.packing import run_together
 from suite.runs.run import Outcome
 from suite.spec import RunSpec, seed
 from suite.training.build import DTYPES, make_network, make_optimizer
@@ -115,18 +114,6 @@ def sweep(spec: RunSpec, context: Context) -> Outcome:
     """Run or resume one search. Thresholds not crossed within the limit are censored and shown as -1."""
     apply(context.execution)
     return SearchRun(spec, context, Trainer(spec, context)).run()
-
-
-def build(spec: RunSpec, context: Context, first: SearchRun | None) -> SearchRun:
-    """A search that shares the pictures of ``first``."""
-    trainer = Trainer(spec, context)
-    if first is not None and trainer.problem.share(first.problem) and "sample_of" not in spec.settings:
-        assert isinstance(first.trainer, Trainer), "a pack shares its experiment"
-        trainer.samples = first.trainer.samples
-    return SearchRun(spec, context, trainer)
-
-
-sweep_together = partial(run_together, build=build)  # searches whose executions name a pack
 
 
 def gradient_noise(spec: RunSpec, context: Context) -> Outcome:

@@ -136,7 +136,7 @@ class Functional(Backend):
         return torch.stack(losses), torch.stack(grads), torch.stack(after)
 
 
-MASKS = "a network with dropout cannot be packed or vectorised: its masks are drawn run by run, row by row"
+MASKS = "a network with dropout cannot be vectorised: its masks are drawn run by run, row by row"
 
 
 class Vectorised(Backend):
@@ -168,10 +168,7 @@ class Vectorised(Backend):
         return cls(problem)
 
     def __call__(self, points: Tensor, buffers: Tensor, batches: Sequence[Batch]) -> Rows:
-        return self.stacked(points, buffers, tuple(torch.stack(parts) for parts in zip(*batches, strict=True)))
-
-    def stacked(self, points: Tensor, buffers: Tensor, batch: Batch) -> Rows:
-        """The same for batches that already lie in one tensor: inputs [n, b, ...], targets [n, b]."""
+        batch = tuple(torch.stack(parts) for parts in zip(*batches, strict=True))
         flat = self.flat
         numerics = self.problem.numerics
         with numerics.kernels, numerics.forward:
