@@ -167,17 +167,13 @@ def _kind(spec: RunSpec, execution: Mapping[str, Any]) -> str:
             "algorithm": algorithm_name(s),
             "batch": s["batch"],
             "workers": s.get("workers", 1),
-            **({"n": _splitting(s)} if "server" in s else {}),
+            # a server takes the gradients of 1/n of its learners at a time, of all where n is 0
+            **({"n": s["algorithm"].get("n", 0)} if "server" in s else {}),
             "cpu": cpu_name(),
             "torch": versions().get("torch", ""),
             **machine,
         }
     )
-
-
-def _splitting(settings: Mapping[str, Any]) -> int:
-    """n where a server takes the gradients of 1/n of its learners at a time, else 0."""
-    return int(settings["algorithm"].get("n", 0)) if "server" in settings else 0
 
 
 def algorithm_name(settings: Mapping[str, Any]) -> str:
@@ -230,7 +226,7 @@ DEFAULT = Candidate("looped", True, True)
 class Ways(NamedTuple):
     """Executions that can be measured."""
 
-    calls: dict[Candidate, Callable[[], object]]  # an update, or a gradient of a run with a server
+    calls: dict[Candidate, Callable[[], object]]  # of which each makes an update
     builds: dict[Candidate, str]  # of native ways
     refused: dict[str, str]  # why there are no others, by name
 
@@ -238,7 +234,7 @@ class Ways(NamedTuple):
 def measure_training(spec: RunSpec, execution: Mapping[str, Any]) -> dict[str, Any]:
     """Path, memory format and kernels for training runs, by timing updates on random pictures.
 
-    What a server takes is timed by its gradients, since its updates differ in the learners that they hear of. On one
+    Updates of a server differ in the learners that they hear of, and are the same for all ways in each turn. On one
     CPU thread processor time is counted, which other processes disturb least.
     """
     from suite.training.numerics import apply
@@ -270,19 +266,14 @@ def ways(spec: RunSpec, execution: Mapping[str, Any]) -> Ways:
     from suite.training.gradients.native import NativeError
     from suite.training.recording import refusal
 
-    settings, served = spec.settings, "server" in spec.settings
-    workers, batch = settings.get("workers", 1), settings["batch"]
+    settings = spec.settings
+    workers = settings.get("workers", 1)
+    pictures = FEWEST_BATCHES * settings["batch"] * workers
     rows = workers if ALGORITHMS[algorithm_name(settings)].replicated else 1  # points of a turn
-    examples = batch * (workers // (rows * max(1, _splitting(settings))))  # of one gradient
-    pictures = examples if served else FEWEST_BATCHES * batch * workers
     found = Ways({}, {}, {})
 
     def add(way: Candidate, problem: Any, build: str | None = None) -> None:
-        if served:
-            found.calls[way] = gradient_call(problem, way.path, rows, examples, build)
-        else:
-            built = {**execution, "build": build}
-            found.calls[way] = update_call(spec, built, problem, way.path)
+        found.calls[way] = update_call(spec, {**execution, "path": way.path, "build": build}, problem)
 
     for channels_last in (True, False):
         problem = random_classification(settings["model"], pictures, execution, channels_last)
@@ -336,21 +327,7 @@ def failing(calls: dict[Candidate, Callable[[], object]], device: str) -> dict[s
     return refused
 
 
-def gradient_call(
-    problem: Any, path: str, rows: int, examples: int, build: str | None = None
-) -> Callable[[], object]:
-    """A call that gathers a batch for each of ``rows`` points and computes their gradients, of a native ``build``."""
-    import torch
-
-    from suite.training.gradients.paths import backend
-
-    gradients = backend(path, problem, build)
-    points, buffers = problem.flat.point().repeat(rows, 1), problem.b0().repeat(rows, 1)
-    index = torch.arange(examples, device=points.device)
-    return lambda: gradients.of_examples(points, buffers, [index] * rows)
-
-
-def update_call(spec: RunSpec, execution: Mapping[str, Any], problem: Any, path: str) -> Callable[[], object]:
+def update_call(spec: RunSpec, execution: Mapping[str, Any], problem: Any) -> Callable[[], object]:
     """A call that makes the next update as such a run does.
 
     Not gradients alone: what an algorithm does beside them is a good part of a small network's update, and a captured
@@ -364,8 +341,7 @@ def update_call(spec: RunSpec, execution: Mapping[str, Any], problem: Any, path:
     def begun() -> Callable[[], object]:
         settings = {**ENDLESS, **spec.settings, **PLAIN}
         made = set_up(settings, 0, problem, problem.inputs, problem.targets)
-        context = Context(Path(), {**execution, "path": path})
-        return update_of(build(RunSpec(spec.experiment, settings), context, made))
+        return update_of(build(RunSpec(spec.experiment, settings), Context(Path(), execution), made))
 
     return lambda: begun()()
 
