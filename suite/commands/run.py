@@ -167,7 +167,7 @@ def run_artifacts(selection: Selection, asked: Sequence[str], options: RunOption
             counts["late"] += len(busy) - len(todo)
         if counts[NOT_BEGUN]:
             progress.note(f"{counted(counts[NOT_BEGUN], 'run')} not begun")
-        print(no_runs(selection, options.profile) if chosen.empty else ending(counts, chosen), file=sys.stderr)
+        progress.note(no_runs(selection, options.profile) if chosen.empty else ending(counts, chosen))
         leave_if_asked()
     return 1 if counts["failed"] else 0
 

@@ -1,18 +1,19 @@
-"""Progress on stderr: a bar with a cost-weighted ETA on a terminal; elsewhere a line per run and per half minute."""
+"""Progress on stderr: a line per run and one every half minute; on a terminal one line that is written anew."""
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Any
 
 from suite.clock import duration
 from suite.runs import background
 
-EVERY = 30.0  # seconds between two lines where there is no terminal
+EVERY, ON_A_TERMINAL = 30.0, 0.5  # seconds between two looks at what is under way
+CLEAR = "\r\x1b[K"  # has a terminal begin its line anew
 NAMED = 3  # runs under way whose updates a line tells
 CHOOSING = "choosing an execution, at most 60 s where the machine is idle"  # what is done while no run is under way
 
@@ -20,8 +21,9 @@ CHOOSING = "choosing an execution, at most 60 s where the machine is idle"  # wh
 class Progress:
     """Progress over runs weighted by their estimated seconds. Use as a context manager.
 
-    Without a terminal a line every ``every`` seconds says that work goes on, so that a log tells a long run from a
-    dead one; ``updates`` are those that a run makes at most, by id.
+    A line every ``every`` seconds says that work goes on, so that a log tells a long run from a dead one. On a
+    terminal that line is written over and over, in place of one for each run; ``updates`` are those that a run makes
+    at most, by id.
     """
 
     def __init__(self, weights: Mapping[str, float], updates: Mapping[str, int] | None = None, every: float = EVERY):
@@ -32,36 +34,19 @@ class Progress:
         self._gone = 0.0  # estimated seconds of what is done
         self.finished = 0
         self.started = time.monotonic()
-        self._bar: Any = None  # rich's, on a terminal
-        self.every, self._telling = every, ExitStack()
+        self.terminal = sys.stderr.isatty()
+        self.every, self._telling = ON_A_TERMINAL if self.terminal else every, ExitStack()
 
     def __enter__(self) -> Progress:
-        if sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-            from rich.progress import Progress as Bar
-
-            self._bar = Bar(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                TextColumn("{task.percentage:>3.0f}%"),
-                TimeElapsedColumn(),
-                TextColumn("left"),
-                TimeRemainingColumn(),
-                console=Console(stderr=True),
-            )
-            self._bar.start()
-            self._task = self._bar.add_task(f"0/{len(self.weights)} runs", total=self.total)
-        else:
-            self._telling.enter_context(background.every(self.every, self._tell, "progress"))
+        self._telling.enter_context(background.every(self.every, self._tell, "progress"))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._bar:
-            self._bar.stop()
         self._telling.close()
+        if self.terminal:
+            sys.stderr.write(CLEAR)
 
     def _tell(self) -> None:
         going = {run_id: fraction for run_id, fraction in tuple(self.fractions.items()) if fraction < 1}
@@ -73,7 +58,12 @@ class Progress:
         told = ", ".join(f"{made:,} of {count:,}" for made, count in counts) if 0 < len(counts) <= NAMED else ""
         at = f" (update{'s' if len(counts) > 1 else ''} {told})" if told else ""
         doing = f"{len(going)} under way{at}, {self.done:.0%} done" if going else CHOOSING
-        print(f"[{self.finished}/{len(self.weights)}] {doing}; {self._times()}", file=sys.stderr)
+        line = f"[{self.finished}/{len(self.weights)}] {doing}; {self._times()}"
+        if self.terminal:
+            sys.stderr.write(CLEAR + line[: shutil.get_terminal_size().columns - 1])
+            sys.stderr.flush()
+        else:
+            print(line, file=sys.stderr)
 
     def _times(self) -> str:
         """The time gone and, once a part of the work is done, about the time left."""
@@ -91,8 +81,6 @@ class Progress:
         """A run reports how far it is, as a share from 0 to 1; its first report says that it is under way."""
         self._gone += self.weights[run_id] * (fraction - self.fractions.get(run_id, 0.0))
         self.fractions[run_id] = fraction
-        if self._bar:
-            self._bar.update(self._task, completed=self.done * self.total)
 
     def finish(self, run_id: str, line: str, *, computed: bool = True) -> None:
         """A run ended; ``line`` says how, and is empty where nobody need be told.
@@ -104,16 +92,9 @@ class Progress:
         if not computed:
             del self.fractions[run_id]  # it is not under way
             self.total = max(0.0, self.total - self.weights[run_id])
-        if self._bar:
-            told = f"{self.finished}/{len(self.weights)} runs"
-            self._bar.update(self._task, description=told, total=self.total)
-            return
-        if line:
-            print(f"[{self.finished}/{len(self.weights)}] {line}; {self._times()}", file=sys.stderr)
+        if line and not self.terminal:
+            self.note(f"[{self.finished}/{len(self.weights)}] {line}; {self._times()}")
 
     def note(self, line: str) -> None:
-        """A sentence for the user, above the bar if there is one."""
-        if self._bar:
-            self._bar.console.print(line, markup=False, highlight=False)
-        else:
-            print(line, file=sys.stderr)
+        """A sentence for the user, which stays."""
+        sys.stderr.write(f"{CLEAR if self.terminal else ''}{line}\n")

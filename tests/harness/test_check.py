@@ -65,7 +65,8 @@ def test_no_line_is_wider_than_the_terminal_and_no_word_is_cut(width: int):
         assert any(word in line.split() for line in lines)
 
 
-def test_a_log_is_told_that_work_goes_on(monkeypatch):
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_log_is_told_that_work_goes_on_and_a_terminal_has_it_on_one_line(monkeypatch, terminal: bool):
     told, seen = [], threading.Event()
 
     class Log(io.StringIO):
@@ -75,6 +76,9 @@ def test_a_log_is_told_that_work_goes_on(monkeypatch):
                 seen.set()
             return len(text)
 
+        def isatty(self) -> bool:
+            return terminal
+
     monkeypatch.setattr("sys.stderr", Log())
     with Progress({"a": 1.0, "b": 3.0}, {"b": 4000}, every=0.01) as progress:
         progress.finish("a", "", computed=False)  # stored already
@@ -82,4 +86,6 @@ def test_a_log_is_told_that_work_goes_on(monkeypatch):
         seen.clear()
         assert seen.wait(60)
     line = next(text for text in reversed(told) if "under way" in text)
-    assert line.startswith("[1/2] 1 under way (update 2,000 of 4,000), 50% done; ")
+    begins = "\r\x1b[K" * terminal
+    assert line.startswith(f"{begins}[1/2] 1 under way (update 2,000 of 4,000), 50% done; ")
+    assert ("\n" in "".join(told)) is not terminal
