@@ -12,7 +12,7 @@ import contextlib
 import ctypes
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,9 @@ from suite.lazy import torch
 
 MATRICES = {"cpu": (512, 1024, 2048), "cuda": (2048, 4096, 8192)}  # rows of square matrices
 COPIES = tuple(2**exponent for exponent in (18, 20, 22, 24, 26, 28))  # bytes read and written by a copy
-REPEATS, PATIENCE = 15, 0.5  # samples of a call, and seconds for all of them
+SAMPLED = 0.1  # seconds in which a call is timed
 TURNS = 100_000  # of the loop of multiply-adds: about a millisecond
-Timed = Callable[[Callable[[], object], str], float]
+Timed = Callable[[Callable[[], object], str, int], float]  # (call, device, threads) -> seconds
 
 
 def floors(device: str, threads: int, timed: Timed | None = None) -> dict[str, Any]:
@@ -34,17 +34,15 @@ def floors(device: str, threads: int, timed: Timed | None = None) -> dict[str, A
     TF32 off unless torch was told otherwise.
     """
     timed = timed or best
-    with computing_with(threads):
-        peak = 0.0
-        for rows in MATRICES[device]:
-            a, b, out = (torch.ones(rows, rows, device=device) for _ in range(3))
-            peak = max(peak, 2.0 * rows**3 / timed(partial(torch.mm, a, b, out=out), device))
-        copies = []
-        for size in COPIES:
-            source, target = (torch.ones(size // 8, device=device) for _ in range(2))
-            copies.append([size, size / timed(partial(target.copy_, source), device)])
-        nothing = torch.empty(0, device=device)
-        call = timed(partial(torch.neg, nothing), device)
+    peak = 0.0
+    for rows in MATRICES[device]:
+        a, b, out = (torch.ones(rows, rows, device=device) for _ in range(3))
+        peak = max(peak, 2.0 * rows**3 / timed(partial(torch.mm, a, b, out=out), device, threads))
+    copies = []
+    for size in COPIES:
+        source, target = (torch.ones(size // 8, device=device) for _ in range(2))
+        copies.append([size, size / timed(partial(target.copy_, source), device, threads)])
+    call = timed(partial(torch.neg, torch.empty(0, device=device)), device, threads)
     found = {"flops_per_second": peak, "bytes_per_second": copies[-1][1], "copies": copies, "call_seconds": call}
     if device == "cpu" and (core := core_flops(timed)):
         found["processor_flops_per_second"] = threads * core
@@ -59,48 +57,21 @@ def core_flops(timed: Timed) -> float | None:
         source = Source(Path(__file__).with_name("multiply_adds.cpp"))
         loop = source.library({}, lambda path, _: ctypes.CDLL(str(path)).multiply_adds)
         loop.restype, last = ctypes.c_double, ctypes.byref(ctypes.c_float())
-        with computing_with(1):
-            call = partial(loop, ctypes.c_long(TURNS), ctypes.c_float(0.5), last)
-            return float(call()) / timed(call, "cpu")
+        call = partial(loop, ctypes.c_long(TURNS), ctypes.c_float(0.5), last)
+        return float(call()) / timed(call, "cpu", 1)
     return None
 
 
-@contextlib.contextmanager
-def computing_with(threads: int) -> Iterator[None]:
-    """So many threads of torch's inside."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+def best(call: Callable[[], object], device: str, threads: int) -> float:
+    """Seconds of a call in so many threads: the least of several samples.
 
-
-def best(call: Callable[[], object], device: str) -> float:
-    """Seconds of a call: the least of several samples, each of as many calls as take about 5 ms.
-
-    One thread's seconds are those of its processor, which other processes disturb least. On a busy machine, where
-    threads wait for each other, a call may take a thousand times as long: sampling then ends after ``PATIENCE``
-    seconds.
+    One thread's seconds are those of its processor, which other processes disturb least.
     """
-    alone = device == "cpu" and torch.get_num_threads() == 1
-    clock = time.thread_time if alone else time.perf_counter
-    wait: Callable[[], None] = torch.cuda.synchronize if device == "cuda" else lambda: None
-    call()
-    wait()
-    began = clock()
-    call()
-    wait()
-    count = max(1, round(0.005 / max(clock() - began, 1e-7)))
-    samples: list[float] = []
-    ended = time.perf_counter() + PATIENCE
-    while len(samples) < REPEATS and not (samples and time.perf_counter() > ended):
-        began = clock()
-        for _ in range(count):
-            call()
-        wait()
-        samples.append((clock() - began) / count)
-    return min(samples)
+    from torch.utils.benchmark import Timer
+
+    clock = {"timer": time.thread_time} if device == "cpu" and threads == 1 else {}
+    timer = Timer("call()", globals={"call": call}, num_threads=threads, **clock)
+    return min(timer.blocked_autorange(min_run_time=SAMPLED).times)
 
 
 def faster(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
