@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from suite.clock import duration
-from suite.engines import EngineError, engine
+from suite.engines import ENGINES, EngineError
 from suite.files import NUMBER, Fields, fits, now_in, read_note
 from suite.runner.status_file import at_work, note_in
 from suite.runs.run import StoreError
 from suite.runs.store import Store
+from suite.tables import UnknownName
 
 TOLD = ("host", "pid", "job", "since", "fraction", "seen")  # of a sign of life
 PLANNED: Fields = {"artifact": str, "seconds": NUMBER}  # of a run that a plan holds
@@ -96,8 +97,8 @@ def job_states(store: Path) -> dict[str, dict[str, int]]:
     found: dict[str, Any] = {}
     for name, jobs in names.items():
         try:
-            found[name] = dict(engine(name).states(jobs))
-        except EngineError as error:
+            found[name] = dict(ENGINES[name]().states(jobs))
+        except (EngineError, UnknownName) as error:
             found[name] = {"unknown": str(error)}
     return found
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from suite.clock import counted
 from suite.commands.plan import Planned, plan
 from suite.commands.run import RunOptions, Selection, keep_wanted, several, without_data
-from suite.engines import INDEX, EngineError, Job, engine
+from suite.engines import ENGINES, INDEX, EngineError, Job
 from suite.files import write_whole
 from suite.runs.store import Store
 
@@ -45,9 +45,9 @@ def submit_artifacts(
 
     A worker is this program with ``command``, which makes the selection's runs; ``asked`` are the words by which the
     store remembers the plan. Returns 0, or after waiting 1 when something is still not stored once all workers have
-    ended. Raises ValueError (EngineError, DataError, StoreError) before anything is submitted.
+    ended. Raises ValueError (UnknownName, EngineError, DataError, StoreError) before anything is submitted.
     """
-    chosen, about = engine(to.on), read_options(to.options)
+    chosen, about = ENGINES[to.on](), read_options(to.options)
     store = options.store
     planned = plan(selection, options.profile)
     stored = Store(store, create=not to.dry_run).ids() if not to.dry_run or store.is_dir() else set()

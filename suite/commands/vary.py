@@ -57,7 +57,7 @@ def vary_artifact(
     nothing is drawn.
 
     Raises:
-        EngineError: there is no such engine, or it refused the job.
+        EngineError: the engine refused the job.
         SelectorError: no such artifact.
         VariationError: it has no such setting, no runs at this profile, or another kind of value.
     """

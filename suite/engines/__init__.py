@@ -2,27 +2,26 @@
 
 A worker is ``sgd-suite run`` on the store: it claims what nobody computes, resumes what others left, and ends when
 nothing is left. An engine therefore only has to start a number of equal processes and may lose any of them. It is
-a class of three methods; another package adds one under the entry-point group ``sgd_suite.engines``.
+a class of three methods; another package adds one to ``ENGINES``, as :mod:`suite.tables` says.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Protocol
 
-GROUP = "sgd_suite.engines"
-BUILT_IN = {"slurm": "suite.engines.slurm:Slurm"}
+from suite.tables import Table
+
 # What a word of a command may hold, for the engine to fill in where the worker runs
 INDEX = "{index}"  # the number of the worker, from 0
 VARIABLE = re.compile(r"\{env:(\w+)\}")  # an environment variable, such as the node's name
 
 
 class EngineError(ValueError):
-    """An engine that is not there, or that refused what it was asked to do."""
+    """An engine refused what it was asked to do."""
 
 
 @dataclass(frozen=True)
@@ -60,13 +59,10 @@ class Engine(Protocol):
         ...
 
 
-def engine(name: str) -> Engine:
-    """The engine of that name. Raises EngineError naming those there are."""
-    found = {point.name: point for point in entry_points(group=GROUP)}
-    if name in found:
-        return found[name].load()()
-    if name in BUILT_IN:
-        from suite.experiment import lazily
+def slurm() -> Engine:
+    from suite.engines.slurm import Slurm
 
-        return lazily(BUILT_IN[name])()()
-    raise EngineError(f"no engine is called {name!r}; there are {', '.join(sorted({*found, *BUILT_IN}))}")
+    return Slurm()
+
+
+ENGINES: Table[Callable[[], Engine]] = Table("engine", {"slurm": slurm})
