@@ -11,7 +11,7 @@ from torch import nn
 from reference_impls.contract import Points
 from suite.models.table import counts, names
 from suite.training.flat import FlatModule
-from suite.training.gradients.backend import compute_gradients, join_batches
+from suite.training.gradients.backend import compute_gradients
 from suite.training.gradients.cuda_graph import Captured
 from suite.training.gradients.looped import AutogradGradients, Functional, Vectorised
 from suite.training.gradients.native import Native
@@ -166,7 +166,6 @@ def test_unequal_shares_that_are_not_joined_are_summed_point_by_point():
     case = problem("digits_lenet")
     at = Points(points(case, 3), (1, 3, 2), torch.zeros(6, dtype=torch.int64))
     examples, rows = torch.arange(12).view(6, 2), case.b0().repeat(6, 1)
-    assert join_batches(case, at, rows, examples).joined
     joined = compute_gradients(AutogradGradients(case), at, rows, examples)[1].clone()
     losses, sums, _ = compute_gradients(AutogradGradients(case), at, rows, examples, join=False)
     assert (losses.shape, sums.shape) == ((6,), (3, case.d))
@@ -177,9 +176,6 @@ def test_batches_of_a_network_with_batch_norm_are_never_joined():
     case = problem("tiny_bn")
     at = Points(points(case, 1), (2,), torch.zeros(2, dtype=torch.int64))
     examples, rows = torch.arange(8).view(2, 4), case.b0().repeat(2, 1)
-    work = join_batches(case, at, rows, examples)
-    assert not work.joined
-    assert [len(part) for part in work.examples] == [4, 4]
     _, sums, after = compute_gradients(AutogradGradients(case), at, rows, examples)
     separate = AutogradGradients(case)(at.parameters.repeat(2, 1), rows, [case.fetch(part) for part in examples])
     assert torch.equal(sums[0], separate[1].sum(0))
