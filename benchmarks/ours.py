@@ -21,7 +21,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
@@ -40,8 +40,8 @@ from paper_figures.rudra.settings import cifar_server
 from suite.data.order import WordOrder
 from suite.experiment import Context
 from suite.models.registry import construct
-from suite.parameter_server.training import ServerRun
 from suite.runner.autotune import measure_training
+from suite.runner.pilot import build
 from suite.spec import RunSpec
 from suite.training.build import random_classification, set_up
 from suite.training.gradients.looped import AutogradGradients
@@ -149,21 +149,29 @@ Update = Callable[[], None]
 
 def specification(workload: Workload) -> RunSpec:
     """The settings that a session and the choice of its execution read."""
-    algorithms = {"averaging": "crossbow", "server": "rudra"}
+    algorithms: dict[str, dict[str, Any]] = {
+        "averaging": {"name": "crossbow", "momentum": MOMENTUM},
+        "server": {
+            "name": "rudra",
+            "n": workload.softsync,
+            "workers": workload.learners,
+            "history": 3 * workload.softsync + 3,
+        },
+    }
+    served = workload.family == "server"
     settings: dict[str, Any] = {
         "model": {"name": workload.network},
-        "algorithm": {"name": algorithms.get(workload.family, "sgd")},
+        "algorithm": algorithms.get(workload.family, {"name": "sgd"}),
         "descent": {"rule": "torch", "momentum": MOMENTUM, "decay": DECAY},
+        "order": {"kind": "with-replacement" if served else "fixed-cycle"},
         "batch": workload.batch,
         "workers": workload.learners,
         "rate": RATE,
         "updates": FOREVER,
         "evaluate": {"every": FOREVER},
         "record": {"every": 10**6},
+        **({"server": cifar_server(workload.learners)} if served else {}),
     }
-    if workload.family == "server":
-        settings["algorithm"] |= {"n": workload.softsync}
-        settings["server"] = cifar_server(workload.learners)
     return RunSpec("train", settings)
 
 
@@ -176,23 +184,14 @@ def execution(workload: Workload, device: str, threads: int) -> dict[str, Any]:
     return chosen | dict(measure_training(spec, chosen))
 
 
-def session(workload: Workload, chosen: Mapping[str, Any], **changes: Any) -> TrainingRun:
-    """A session on random pictures; ``changes`` are settings of its specification."""
+def session(workload: Workload, chosen: Mapping[str, Any]) -> TrainingRun:
+    """A session on random pictures."""
     spec = specification(workload)
-    spec = RunSpec(spec.experiment, {**spec.settings, **changes})
     problem = random_classification(
         {"name": workload.network}, example_count(workload), chosen, chosen["channels_last"]
     )
-    rule, served = dict(spec.settings["algorithm"]), workload.family == "server"
-    if workload.family == "averaging":
-        rule |= {"momentum": MOMENTUM}
-    elif served:
-        rule |= {"workers": workload.learners, "history": 3 * workload.softsync + 3}
-    order = {"kind": "with-replacement" if served else "fixed-cycle"}
-    settings = {**spec.settings, "algorithm": rule, "order": order}
-    made = set_up(settings, 0, problem, problem.inputs, problem.targets)
-    context = Context(Path(tempfile.gettempdir()), chosen)
-    return (ServerRun if served else TrainingRun)(spec, context, made)
+    made = set_up(spec.settings, 0, problem, problem.inputs, problem.targets)
+    return build(spec, Context(Path(tempfile.gettempdir()), chosen), made)
 
 
 def repeated(update: Update) -> Callable[[int], None]:
@@ -209,9 +208,9 @@ def training(workload: Workload, chosen: Mapping[str, Any]) -> Callable[[int], N
     return repeated(lambda: made.update(next(turns)))
 
 
-def served(workload: Workload, chosen: Mapping[str, Any], lookahead: int = 0) -> Callable[[int], None]:
-    """A run along a simulated server; its turns compute the gradients that they need."""
-    made = session(workload, chosen, lookahead=lookahead)
+def served(workload: Workload, chosen: Mapping[str, Any]) -> Callable[[int], None]:
+    """A run along a simulated server."""
+    made = session(workload, chosen)
     turns = made.turns()
 
     def run(updates: int) -> None:
@@ -276,10 +275,3 @@ def in_process(workload: Workload, device: str, threads: int) -> tuple[Callable[
     """The whole workload in this process, and how it is executed."""
     chosen = execution(workload, device, threads)
     return updates_of(workload, chosen), chosen
-
-
-def in_waves(workload: Workload, device: str, threads: int) -> tuple[Callable[[int], None], dict[str, Any]]:
-    """A server's gradients computed as soon as they are determined, in one call: ``lookahead`` and its path."""
-    chosen = execution(workload, device, threads) | {"path": "vectorised"}
-    apply(chosen)
-    return partial(served, workload, chosen, workload.learners)(), chosen

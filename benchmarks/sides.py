@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
@@ -108,13 +108,9 @@ class Sides:
             if self.sweeps and count > 1:
                 continue  # processes use the cores better
             name = "ours" if count == 1 else f"ours, {count} threads"
-            self.add_ours_as("ours, 1 process" if name in self.made else name, count, ours.in_process)
-            if self.workload.softsync > 1:
-                self.add_ours_as(name.replace("ours", "ours in waves"), count, ours.in_waves)
-
-    def add_ours_as(self, name: str, count: int, make: Callable[[Workload, str, int], tuple[Any, Any]]) -> None:
-        run, chosen = make(self.workload, self.device, count)
-        self.made[name] = Side(run, count, _shown(chosen), in_process=count)
+            run, chosen = ours.in_process(self.workload, self.device, count)
+            name = "ours, 1 process" if name in self.made else name
+            self.made[name] = Side(run, count, _shown(chosen), in_process=count)
 
     def add_forms(self) -> None:
         """The loop in all its other forms, for a sweep also its best in processes; a batch for all of a server's."""

@@ -49,7 +49,7 @@ class Calibration:
 
 def kind(spec: RunSpec) -> str:
     """What decides the time of an update, whatever the seed, the rate and the number of updates are."""
-    names = ("model", "batch", "workers", "data", "descent", "augment", "path", "precision", "lookahead")
+    names = ("model", "batch", "workers", "data", "descent", "augment", "path", "precision")
     settings = {name: spec.settings[name] for name in names if name in spec.settings}
     algorithm = spec.settings.get("algorithm", {})
     if isinstance(algorithm, Mapping):

@@ -39,7 +39,7 @@ TRAINING: dict[str, Kind] = {
     "stop.median": 1,
     "stop.after": 0,
 }
-SERVED: dict[str, Kind] = {**TRAINING, "server": dict, "lookahead": 0}  # of a training whose turns a server decides
+SERVED: dict[str, Kind] = {**TRAINING, "server": dict}  # of a training whose turns a server decides
 STREAMED: dict[str, Kind] = {**TRAINING, "crop": 1, "side": 1, "evaluate.examples": 1}  # of one on ImageNet
 REQUIRED = (
     *("algorithm.name", "data.name", "descent.rule", "evaluate.every", "exchange.name"),

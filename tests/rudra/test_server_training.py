@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,11 +21,10 @@ from suite.experiment import Context, OutOfTime
 from suite.parameter_server import training as server_training
 from suite.parameter_server.placement import simulation
 from suite.parameter_server.protocol import GammaDurations, Staleness, play
-from suite.parameter_server.training import Waves, jobs_of, train, wave_points
+from suite.parameter_server.training import train
 from suite.spec import RunSpec, thaw
 from suite.training import loop
 from suite.training.build import SOLVERS, Setup, make_algorithm
-from suite.training.gradients.backend import compute_gradients
 from suite.training.gradients.looped import Functional, Vectorised
 from suite.training.gradients.native import Native
 from suite.training.loop import train as train_plainly
@@ -109,19 +108,19 @@ def test_an_update_at_once_is_that_of_its_gradients(n: int, tmp_path: Path, monk
 
 
 @pytest.mark.parametrize(
-    ("n", "path", "lookahead"),
+    ("n", "path"),
     [
-        (0, "looped", 0),
-        (6, "looped", 0),
-        (6, "vectorised", 12),
-        pytest.param(6, "native", 0, marks=pytest.mark.compiler),
+        (0, "looped"),
+        (6, "looped"),
+        (6, "vectorised"),
+        pytest.param(6, "native", marks=pytest.mark.compiler),
     ],
 )
 def test_a_run_cut_short_ends_in_the_same_bits(
-    n: int, path: str, lookahead: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    n: int, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     execution = {**EXECUTION, "path": path}
-    wanted = spec(n, 6, 8 if n == 0 else 24, lookahead=lookahead)
+    wanted = spec(n, 6, 8 if n == 0 else 24)
     whole = train(wanted, Context(folder(tmp_path, "whole"), execution))
     update = server_training.ServerRun.update
 
@@ -171,7 +170,7 @@ def test_batch_norm_is_refused(tmp_path: Path) -> None:
         train(wanted, Context(folder(tmp_path, "norm"), EXECUTION))
 
 
-# --- waves on a quadratic in float64
+# --- updates on a quadratic in float64
 
 LEARNERS, BATCH = 6, 3
 
@@ -187,29 +186,22 @@ def examples(workers: list[int], numbers: Tensor) -> Tensor:
     return (start[:, None] + torch.arange(BATCH)) % 90
 
 
-def in_waves(n: int, updates: int, lookahead: int, paths: type, sizes: list[int]) -> Tensor:
-    """Weights after ``updates``, gradients computed in waves; sizes of the waves are appended."""
-    made = problem()
-    gradients = paths(made)
+def trained(n: int, updates: int, paths: type) -> Tensor:
+    """Weights after ``updates`` as a run makes them."""
+    made, rate = problem(), torch.tensor(0.05, dtype=torch.float64)
+    order = SimpleNamespace(indices=lambda numbers, workers: examples(workers.tolist(), numbers))
     algorithm = rudra.Softsync(CaffeSGD(0.9), Local(LEARNERS), LEARNERS, n, history=4 * LEARNERS)
-    state = algorithm.init(torch.zeros(8, dtype=torch.float64))
-    timed = islice(play(rudra_protocol.Server(LEARNERS, n), LEARNERS, GammaDurations(1.0, 0.2, 4)), updates)
-    ready: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
-    buffers = torch.zeros(1, 0, dtype=torch.float64)
-    for wave, _, turn in Waves(timed, lookahead):
-        if wave:
-            together = Turn(turn.t, tuple(entry for job in wave for entry in job.entries))
-            points = wave_points(algorithm.points(state, together), wave)
-            chosen = examples([entry.worker for entry in together.entries], points.batch)
-            losses, sums, _ = compute_gradients(gradients, points, buffers.expand(len(chosen), 0), chosen)
-            sizes.append(len(wave))
-            for job, loss, total in zip(wave, losses.split(points.shares), sums, strict=True):
-                ready[job.update, job.read] = loss, total.clone()
-        found = [ready.pop((job.update, job.read)) for job in jobs_of(turn)]
-        losses, sums = torch.cat([loss for loss, _ in found]), torch.stack([total for _, total in found])
-        state = algorithm.update(state, turn, losses, sums, torch.tensor(0.05, dtype=torch.float64))
-    assert not ready
-    return state.x
+    session = SimpleNamespace(
+        algorithm=algorithm,
+        state=algorithm.init(torch.zeros(8, dtype=torch.float64)),
+        backend=paths(made),
+        buffers=torch.zeros(1, 0, dtype=torch.float64),
+        made=SimpleNamespace(problem=made, order=order),
+        rate=lambda t: rate,
+    )
+    for _, turn in islice(play(rudra_protocol.Server(LEARNERS, n), LEARNERS, GammaDurations(1.0, 0.2, 4)), updates):
+        server_training.ServerRun.applied(session, turn)
+    return session.state.x
 
 
 def one_at_a_time(n: int, updates: int) -> Tensor:
@@ -228,42 +220,9 @@ def one_at_a_time(n: int, updates: int) -> Tensor:
 
 
 @pytest.mark.parametrize("paths", [Functional, Vectorised])
-@pytest.mark.parametrize("lookahead", [0, 3, 50])
 @pytest.mark.parametrize("n", [0, 1, 2, 6])
-def test_waves_equal_one_gradient_at_a_time(n: int, lookahead: int, paths: type) -> None:
-    sizes: list[int] = []
-    assert (in_waves(n, 60, lookahead, paths, sizes) - one_at_a_time(n, 60)).abs().max() < 1e-12
-
-
-def test_looking_ahead_makes_fewer_and_larger_waves() -> None:
-    alone: list[int] = []
-    ahead: list[int] = []
-    in_waves(6, 60, 0, Functional, alone)
-    in_waves(6, 60, 20, Functional, ahead)
-    assert sum(alone) == sum(ahead) == 60
-    assert alone == [1] * 60
-    assert len(ahead) < 20
-
-
-def test_a_wave_holds_only_what_is_determined() -> None:
-    def timed() -> Iterator[tuple[float, Turn]]:
-        return islice(play(rudra_protocol.Server(5, 5), 5, GammaDurations(1.0, 0.3, 0)), 200)
-
-    seen: set[tuple[int, int]] = set()
-    for wave, _, turn in Waves(timed(), 30):
-        for job in wave:
-            assert job.read <= turn.t
-            assert turn.t <= job.update <= turn.t + 30
-            assert (job.update, job.read) not in seen
-            seen.add((job.update, job.read))
-        assert all((job.update, job.read) in seen for job in jobs_of(turn))
-    assert len(seen) == 200
-    assert all(job.update == turn.t for wave, _, turn in Waves(timed()) for job in wave), "looks ahead unasked"
-
-
-def test_a_negative_lookahead_is_refused() -> None:
-    with pytest.raises(ValueError, match="lookahead=-1"):
-        Waves([], -1)
+def test_an_update_equals_one_gradient_at_a_time(n: int, paths: type) -> None:
+    assert (trained(n, 60, paths) - one_at_a_time(n, 60)).abs().max() < 1e-12
 
 
 # --- AdaGrad after hardsync (section 5.5) on a quadratic in one number

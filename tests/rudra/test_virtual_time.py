@@ -16,7 +16,6 @@ from suite.clock import Link
 from suite.parameter_server.flat import Base, Messages, Port
 from suite.parameter_server.placement import learner_seconds, placement, simulation
 from suite.parameter_server.protocol import GammaDurations, Staleness, TimeLedger
-from suite.parameter_server.training import GradientJob, jobs_of
 from suite.parameter_server.tree import Adv, AdvStar
 
 PUSH, ASK, COPY = 4.0, 1.004, 0.25  # seconds of a push or a pull, of an inquiry, and between two processes
@@ -192,13 +191,3 @@ def test_staleness_is_counted_by_hand() -> None:
     assert counted.averages == [0.0, 1.0, 1.0]
     assert (counted.seconds, counted.total, counted.mean, max(counted.counts)) == (4.0, 5, 0.8, 2)
     assert [counted.above(bound) for bound in (0, 1, 2)] == [3, 1, 0]
-
-
-def test_the_jobs_of_an_update_begin_with_the_oldest_weights() -> None:
-    entries = (GradientRef(0, 9, 4), GradientRef(1, 2, 3), GradientRef(2, 9, 1), GradientRef(3, 8, 0))
-    jobs = [
-        GradientJob(9, 2, entries[1:2]),
-        GradientJob(9, 8, entries[3:]),
-        GradientJob(9, 9, (entries[0], entries[2])),
-    ]
-    assert jobs_of(Turn(9, entries)) == jobs
