@@ -15,7 +15,7 @@ from suite.commands import submit
 from suite.commands.run import RunOptions
 from suite.commands.status import job_states
 from suite.commands.submit import Request, submit_artifacts
-from suite.engines import INDEX, EngineError, Job
+from suite.engines import ENGINES, INDEX, EngineError, Job
 from suite.papers.catalogue import select
 from suite.runs.store import Store
 
@@ -44,8 +44,7 @@ class Cluster:
 def cluster(papers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     made = Cluster()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(submit, "engine", lambda name: made)
-    monkeypatch.setattr("suite.commands.status.engine", lambda name: made)
+    monkeypatch.setitem(ENGINES, "x", lambda: made)
     monkeypatch.setattr(sys, "argv", ["sgd-suite"])
     for name in ("SGD_SUITE_DATA", "TOY_RUNS", "TOY_SLEEP", "TOY_DOES"):
         monkeypatch.delenv(name, raising=False)
