@@ -29,7 +29,7 @@ ALG1 = Artifact(
 ALG2 = Artifact(
     "isgd/alg2",
     "Conservative subproblem: bounded number of steps on an undertrained batch",
-    lambda profile: {**settings.traces(), **settings.endless(), **settings.subproblem()},
+    lambda profile: {**settings.traces(), **settings.endless()},
     alt="Batch losses of a small network with a tight limit; losses above it are followed by one to five steps that "
     "bring the loss of that batch down.",
     size=(7.2, 5.6),
@@ -71,28 +71,6 @@ def told(group: str, frame: Frame) -> str:
 
 for quantity, group in (("stop-5", "endless"), ("steps-at-thirty-rates", "endless, thirty rates")):
     ALG2.quantity(quantity, [group], note=partial(told, group))(partial(steps_needed, group))
-
-
-def of_all(name: str, frame: Frame) -> Interval:
-    """The middle of a result's values, with the smallest and the largest."""
-    values = sorted(map(float, frame.one("subproblem")[name]))
-    return Interval(values[len(values) // 2], values[0], values[-1], len(values), None)
-
-
-ALG2.quantity("lowers-loss", ["subproblem"])(partial(of_all, "decrease"))
-ALG2.quantity("small-move", ["subproblem"])(partial(of_all, "closer"))
-
-
-@ALG2.quantity("matches-autodiff", ["subproblem"])
-def from_autodiff(frame: Frame) -> float:
-    """The largest difference between a step of Alg. 2 over zeta and the automatic derivative of Eq. 11."""
-    return float(frame.one("subproblem")["derivative"])
-
-
-@ALG2.quantity("zero-at-limit", ["subproblem"])
-def zero_at_limit(frame: Frame) -> list[float]:
-    """Eq. 11 at the limit with unmoved weights, and at how many other points it is not positive."""
-    return [float(frame.one("subproblem")[name]) for name in ("at_solution", "elsewhere")]
 
 
 def draw(group: str, title: str, frame: Frame, figure: Figure) -> None:

@@ -18,7 +18,6 @@ from suite.claims.intervals import Interval, at_least, mean_interval
 from suite.data.catalogue import DATASETS
 from suite.lazy import Figure, np, pd, sns
 from suite.papers.artifact import Artifact, Frame, Groups, Missing
-from suite.spec import RunSpec
 
 LENET_SHARE, ALEXNET_SHARE = 0.23, 0.45  # of an iteration at batch 500 that Fig. 8 prints for exchanging weights
 LENET_BYTES = 1_724_320
@@ -78,14 +77,8 @@ def trainings(case: Case, profile: str) -> Groups:
     return groups
 
 
-def runs(case: Case, profile: str) -> Groups:
-    """The trainings, and how the harness cuts their batches over the GPUs."""
-    cut = {"examples": DATASETS[case.data].sizes["train"], "configurations": case.configurations}
-    return {**trainings(case, profile), "parts": (RunSpec("isgd/parts", cut),)}
-
-
 def panel(letter: str, case: Case, title: str, alt: str) -> Artifact:
-    return Artifact(f"isgd/fig6{letter}", title, partial(runs, case), alt=alt, size=(8.0, 4.0))
+    return Artifact(f"isgd/fig6{letter}", title, partial(trainings, case), alt=alt, size=(8.0, 4.0))
 
 
 FIG6A = panel("a", A, "MNIST accuracy against time for four GPU and batch configurations",
@@ -162,14 +155,13 @@ def extreme(case: Case, frame: Frame) -> Interval:
     return step if len(arrived) == len(times) else Interval(step.mean, -math.inf, math.inf, len(times))
 
 
+def sizes(case: Case, frame: Frame) -> list[int]:
+    return [batch for batch, _ in case.configurations]
+
+
 def told(case: Case, frame: Frame) -> str:
     times = "; ".join(f"b{b} {', '.join(f'{t:.3g}' for t in each)}" for b, each in arrivals(case, frame).items())
     return f"time to {case.level:.0%} by Eq. 19, in images of four saturated cards: {times}"
-
-
-def covered(frame: Frame) -> list[float]:
-    """Images that the parts of the configurations' batches cover together."""
-    return list(frame.one("parts")["covered"])
 
 
 @FIG6C.quantity("small-batch-multi-gpu", shown=True, note="Eq. 19 with the printed constants")
@@ -207,7 +199,7 @@ def draw(case: Case, frame: Frame, figure: Figure) -> None:
 
 
 for figure, case in ((FIG6A, A), (FIG6B, B), (FIG6C, C)):
-    figure.quantity("configs", ["parts"])(covered)
+    figure.quantity("configs")(partial(sizes, case))
     figure.table(partial(table, case))
     figure.drawing(partial(draw, case))
     if case.base:

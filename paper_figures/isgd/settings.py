@@ -132,13 +132,6 @@ def endless() -> Groups:
     }
 
 
-def subproblem() -> Groups:
-    """Eq. 11 and 12 and five small steps of Algorithm 2 on undertrained batches, in float64."""
-    algorithm = isgd(SMALL["rate"], margin=1.0)
-    common = {**SMALL, "algorithm": algorithm, "precision": "float64", "updates": 320}
-    return {"subproblem": (RunSpec("isgd/subproblem", {**common, "zeta": 1e-3, "steps": 5, "cases": 4}),)}
-
-
 def latencies(profile: str) -> Groups:
     """One timing run per network: seconds per gradient at each batch size. AlexNet is too slow for smoke."""
     sizes: dict[str, dict[str, tuple[int, ...]]] = {

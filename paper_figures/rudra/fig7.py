@@ -6,7 +6,7 @@ from functools import partial
 
 from paper_figures.rudra import errors, times
 from paper_figures.rudra.drawing import draw_tradeoff, tradeoff
-from paper_figures.rudra.plans import IDENTITIES, clock, messages, training_groups
+from paper_figures.rudra.plans import clock, messages, training_groups
 from paper_figures.rudra.settings import LEARNERS, MANY, grid
 from suite.lazy import Figure
 from suite.papers.artifact import Artifact, Frame, Groups
@@ -20,7 +20,6 @@ def runs_a(profile: str) -> Groups:
         **training_groups(profile, [*grid("lambda-softsync"), (0, 128, 30)]),
         "mu 4": tuple(messages(k, 4, k, 30_000) for k in MANY),
         "alike": tuple(clock(k, k, gradients=30_000) for k in MANY),
-        "identities": (IDENTITIES,),
     }
 
 

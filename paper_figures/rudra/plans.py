@@ -1,4 +1,4 @@
-"""Specifications of protocols without gradients, cost models, identities and throughput; groups of runs by name."""
+"""Specifications of protocols without gradients, cost models and throughput; groups of runs by name."""
 
 from __future__ import annotations
 
@@ -184,7 +184,6 @@ def imagenet_left_out() -> RunSpec:
     return RunSpec("rudra/leave-one-out", {"model": "imagenet", "starts": [IMAGENET_START, *slower, *wider], **same})
 
 
-IDENTITIES = RunSpec("rudra/identities", {"learners": 8, "batch": 4, "updates": 40, "momentum": 0.9})
 # Matrix products and the CIFAR-10 network at mu = 4 and 128, alternating.
 THROUGHPUT = RunSpec("rudra/throughput", {"batches": [4, 128], "repetitions": 9, "examples": 128, "width": 1024})
 
@@ -227,7 +226,6 @@ def tree_groups() -> Groups:
     return {
         "adv": (imagenet_messages("adv", 1, 4, 54),),
         "adv*": (imagenet_messages("adv*", 1, 4, 54),),
-        "identities": (IDENTITIES,),
         "times": (imagenet_times(),),
     }
 

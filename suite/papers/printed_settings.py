@@ -9,7 +9,7 @@ the fields it states itself. Every field says what is printed and where, or that
     seeds = "not printed"
     [artifacts.table2]                      from = ["hardsync"]      the experiments behind a table or figure
     [artifacts.fig1a.epoch400-b4]           epochs = { ... }         where one of its claims differs
-    [exact]                                 "rudra/identities" = "why its outcome rests on no data and no clock"
+    [exact]                                 "isgd/trace" = "why its outcome rests on no data and no clock"
     [artifacts.eq3]                         modelled = "which cost model its measures apply, to what they read"
 
 ``is`` may list alternatives. ``range`` must be covered from end to end by the runs of one quantity, ``share`` is of

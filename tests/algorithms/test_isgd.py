@@ -150,6 +150,30 @@ def test_anchor_after_the_step_pulls_towards_the_stepped_weights():
     close(state.x, torch.tensor([0.7, 2.1], dtype=torch.float64))
 
 
+def test_small_steps_of_algorithm_2_descend_equation_11():
+    """A step over zeta is the derivative of Eq. 11; without the penalty as many steps lead further from w_{t-1}."""
+    batch, zeta, anchor, limit = TABLE[0], 1e-3, torch.full((D,), 0.5, dtype=torch.float64), 1.0
+
+    def eleven(w, limit=limit):
+        return (QUADRATIC.evaluate(w, batch)[0] - limit) ** 2 / 2 + (w - anchor).square().sum() / D / 2
+
+    algorithm, free = made(2, zeta=zeta, stop=10), torch.ones(D, dtype=torch.float64)
+    chasing = torch.tensor(True)
+    state = algorithm.init(free)._replace(anchor=anchor, limit=torch.tensor(limit).double(), chasing=chasing)
+    for t in range(5):
+        psi, gradient = QUADRATIC.evaluate(state.x, batch)
+        assert psi > limit
+        after = algorithm.update(state, lockstep(1, t), psi[None], gradient[None], LR)
+        close((state.x - after.x) / zeta, torch.func.grad(eleven)(state.x), 1e-9)
+        assert eleven(after.x) < eleven(state.x)
+        psi, gradient = QUADRATIC.evaluate(free, batch)
+        state, free = after._replace(chasing=chasing), free - zeta * (psi - limit) * gradient
+    assert (state.x - anchor).norm() < (free - anchor).norm()
+    solved = QUADRATIC.evaluate(anchor, batch)[0]
+    assert eleven(anchor, solved) == 0
+    assert min(eleven(anchor, solved + 1e-3), eleven(anchor, solved - 1e-3), eleven(state.x, solved)) > 0
+
+
 def test_first_possible_trigger_is_the_second_batch_of_the_second_epoch():
     """Line 22 has iter > n: at iteration n a limit exists, and is not tested."""
     algorithm = made(3, zeta=0.1, margin=0.0)

@@ -234,8 +234,7 @@ def test_a_large_batch_can_be_slower_and_faster(updates: list[int], word: str) -
 def test_four_cards_take_longer_than_one_for_a_batch_of_256() -> None:
     """600 images fill four cards, which then exchange for 600 x 0.45 / 0.55 images more; one card takes 4 x 256."""
     assert fig6.C.several == [256, 1000, 1536, 3400]
-    assert measured("isgd/fig6b/configs", frame_of({"parts": [{"covered": [50, 40, 30]}]})).values == (50, 40, 30)
-    found = measured("isgd/fig6c/small-batch-multi-gpu", frame_of({"parts": [None]}))
+    found = measured("isgd/fig6c/small-batch-multi-gpu", frame_of({}))
     assert (found.values, found.proxy) == ((pytest.approx(math.log((600 + 600 * 45 / 55) / 1024)),), True)
 
 

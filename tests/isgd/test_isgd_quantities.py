@@ -104,16 +104,6 @@ def test_an_acceleration_that_the_sgd_step_ended_needed_no_step() -> None:
     assert verdict("isgd/alg2/stop-5", frame_of({"endless": [traced([1.5] * 8)] * 2})) == "not reproduced"
 
 
-def test_small_steps_are_told_with_their_extremes() -> None:
-    results = {"decrease": [0.3, 0.1, 0.25, 0.2, 0.12], "closer": [5.0, 4.0, 7.0, 6.0, 6.5], "derivative": 1e-12}
-    frame = frame_of({"subproblem": [{**results, "at_solution": 0.5, "elsewhere": 2}]})
-    assert measured("isgd/alg2/lowers-loss", frame).spans == ((0.2, 0.1, 0.3),)
-    assert measured("isgd/alg2/small-move", frame).spans == ((6.0, 4.0, 7.0),)
-    assert measured("isgd/alg2/small-move", frame).n == 5
-    assert measured("isgd/alg2/zero-at-limit", frame).values == (0.5, 2.0)
-    assert measured("isgd/alg2/matches-autodiff", frame).values == (1e-12,)
-
-
 # ---------------------------------------------------------------- Fig. 7
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from paper_figures.rudra import plans, settings
 from paper_figures.rudra.experiments import times as fits
-from suite.experiment import Context, OutOfTime
+from suite.experiment import Context
 from suite.papers.catalogue import paper, published
 from suite.papers.evidence import folders
 from suite.papers.measurement import measure
@@ -51,23 +51,6 @@ def test_a_row_left_out_is_predicted_by_the_others(monkeypatch: pytest.MonkeyPat
     (last,) = found["predicted"][-1]
     assert last == pytest.approx(exact_time({}, 0, law, rows[-1]), rel=1e-3)
     assert found["predicted"][0][0] != pytest.approx(calibrate[0][-1], rel=0.05)
-
-    computed = []
-    counted = lambda *given: computed.append(given) or exact_time(*given)
-    monkeypatch.setattr(fits, "cifar_seconds", counted)
-    folder, parts, cuts = tmp_path / "parts", None, 0
-    folder.mkdir()
-    while parts is None:  # each session makes a hundred simulations
-        begun = len(computed)
-        try:
-            ends = lambda begun=begun: len(computed) >= begun + 100
-            parts = fits.leave_one_out(spec, Context(folder, {}, stop=ends)).results
-        except OutOfTime:
-            cuts += 1
-    assert cuts > 5
-    assert parts == found
-    asked = [repr(given[2:]) for given in computed]
-    assert len(asked) == len(set(asked)), "a simulation was made again"
 
 
 def test_constants_in_specifications_are_those_that_calibration_finds(evidence: Archive) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,14 +13,13 @@ from known_worlds import PANELS, PRODUCTS, ROWS, halved, imagenet, quantity, tra
 from scipy import stats
 
 from paper_figures.rudra import errors, settings, table2
-from paper_figures.rudra.plans import BASELINE, IDENTITIES, TABLE2, TABLE3, label, printed_error
+from paper_figures.rudra.plans import BASELINE, TABLE2, TABLE3, label, printed_error
 from paper_figures.rudra.settings import LEARNERS, Configuration
 from suite.claims.intervals import Interval
 from suite.claims.judge import Claim, judge
 from suite.data.catalogue import DATASETS
-from suite.experiment import Context
 from suite.papers.artifact import Artifact, Frame, Missing
-from suite.papers.catalogue import experiment, published
+from suite.papers.catalogue import published
 
 MEASURED = [c for c in published("rudra") if c.quantity in PANELS[c.artifact].quantities]
 PAIRS = ((18.09, 18.41), (20.04, 19.65), (19.52, 19.59), (23.25, 22.14), (27.16, 27.27), (29.83, 29.9))  # Table 2
@@ -260,7 +258,7 @@ def test_one_seed_a_row_decides_no_step_of_nothing_to_a_point() -> None:
     assert high - value == pytest.approx(stats.t.ppf(0.975, 6) * math.sqrt(SQUARES / 6 * 2))
 
 
-# ---------------------------------------------------------------- settings, identities, drawings
+# ---------------------------------------------------------------- settings, drawings
 
 
 def test_rates_schedules_and_data_are_the_papers() -> None:
@@ -279,14 +277,6 @@ def test_rates_schedules_and_data_are_the_papers() -> None:
     assert (cifar.sizes["train"], cifar.sizes["test"], cifar.classes) == (50_000, 10_000, 10)
     assert (large.sizes["train"], large.sizes["validation"], large.classes) == (1_281_167, 50_000, 1000)
     assert pytest.approx(350, abs=0.5) == settings.CIFAR_BYTES / 1024
-
-
-def test_the_identities_of_the_update_rules_hold(tmp_path: Path) -> None:
-    """Eqs. 1, 3, 4 and 7, one learner, async and trees: each a difference of two computations that must agree."""
-    found = dict(experiment("rudra/identities").load()(IDENTITIES, Context(tmp_path, {})).results)
-    assert found.pop("tree_levels") == 3
-    assert found["one_learner_softsync"] == found["async"] == 0
-    assert {name: difference for name, difference in found.items() if difference > 1e-12} == {}
 
 
 def test_tables_hold_what_is_printed_and_what_is_stored() -> None:

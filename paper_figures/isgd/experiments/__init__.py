@@ -40,8 +40,6 @@ def untimed(place: str, seconds: float, settings: Mapping[str, Kind] | None = No
 
 EXPERIMENTS = {
     "isgd/trace": untimed("trace:trace", 0.7, TRAINING),
-    "isgd/subproblem": untimed("trace:subproblem", 0.7, {**TRAINING, "cases": 1, "steps": 1, "zeta": 0.0}),
-    "isgd/parts": untimed("times:parts", 0.1),
     "isgd/variance": untimed("noise:variance", 6.0, {**TRAINING, "batches": list, "draws": 1, "warm": 0}),
     "isgd/bound": untimed("noise:bound", 4.0),
     "isgd/latency": Experiment(body("times:latency"), latency_seconds, timed=True),

@@ -3,10 +3,9 @@
 In ``isgd/update-times`` each process computes the gradient of its equal part of the batch; the gradients are summed
 by a real all-reduce over gloo, and every process takes the step. Images are random.
 
-A batch on several devices: its parts (Fig. 6), and what synchronisation takes of an update on hosts (Fig. 8).
-
-Each host sleeps for the seconds of its part's gradient, then gradients go up a reduction tree and weights down it,
-over shaped links. Bytes and seconds are scaled alike, so that computing over exchanging is that of the paper's cards.
+In ``isgd/occupancy`` each host sleeps for the seconds of its part's gradient, then gradients go up a reduction tree
+and weights down it, over shaped links (Fig. 8). Bytes and seconds are scaled alike, so that computing over exchanging
+is that of the paper's cards.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from suite.communication import link
 from suite.communication.collectives import Processes
 from suite.communication.group import Group
 from suite.communication.launch import spawn
-from suite.data.order import FixedCycle, SplitBatch
 from suite.experiment import Context, in_lab
 from suite.models.table import counts
 from suite.runner.autotune import alternating
@@ -154,15 +152,3 @@ def occupancy(spec: RunSpec, context: Context) -> Outcome:
         told = spawn(tree_updates, hosts, asleep, numbers, settings["repeats"], timeout=120, lab=lab)
     table = pd.concat(map(pd.DataFrame, told)).groupby(["batch", "repeat"], as_index=False)
     return Outcome("finished", curves={"occupancy": table[["computed", "communicated"]].max()})
-
-
-def parts(spec: RunSpec, context: Context) -> Outcome:
-    """Cut one batch of each (batch size, GPUs): ``covered`` images, ``uneven`` ones between the extreme parts."""
-    covered, uneven = [], []
-    for batch, gpus in spec.settings["configurations"]:
-        order = SplitBatch(FixedCycle(spec.settings["examples"], batch, None), gpus)
-        shares = order.indices(torch.full((gpus,), 3), torch.arange(gpus))
-        sizes = [len(share.unique()) for share in shares]
-        covered.append(len(shares.unique()))
-        uneven.append(max(sizes) - min(sizes))
-    return Outcome("finished", {"covered": covered, "uneven": uneven})

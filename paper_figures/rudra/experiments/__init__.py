@@ -66,6 +66,5 @@ EXPERIMENTS = {
         timed=True,
         clock="asleep",
     ),
-    "rudra/identities": Experiment(body("identities:run"), lambda spec: 1.0, clock="virtual"),
     "rudra/throughput": Experiment(body("throughput:run"), lambda spec: 4.0, timed=True),
 }

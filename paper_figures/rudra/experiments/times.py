@@ -16,9 +16,7 @@ Settings::
 
 from __future__ import annotations
 
-import json
 import math
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -28,8 +26,7 @@ from typing import Any
 from paper_figures.rudra.plans import ImageNetRow
 from paper_figures.rudra.settings import CIFAR_START, IMAGENET_START, Configuration, cifar_server, imagenet_server
 from reference_impls.rudra_protocol import Server
-from suite.experiment import Context, OutOfTime
-from suite.files import write_whole
+from suite.experiment import Context
 from suite.lazy import np, pd, scipy
 from suite.parameter_server.placement import simulation
 from suite.parameter_server.protocol import GammaDurations, Staleness, Timed, play
@@ -73,34 +70,6 @@ def forecast(model: Predict, s: Mapping[str, Any], start: Mapping[str, float]) -
     return constants, {**dict(zip(start, constants, strict=True)), "predicted": predicted, "rows": s["predict"]}
 
 
-class Kept:
-    """A cost model whose answers are kept in the run's folder.
-
-    A fit that was interrupted begins again, and goes through what it knows in no time, to the same bits.
-    """
-
-    def __init__(self, predict: Predict, context: Context):
-        self.predict, self.context = predict, context
-        self.path, self.saved = context.folder / "answers.json", time.monotonic()
-        try:
-            self.answers: dict[str, float] = json.loads(self.path.read_bytes())
-        except (OSError, ValueError):  # there are none, or they were cut short
-            self.answers = {}
-
-    def __call__(self, constants: Sequence[float], row: Any) -> float:
-        """Raises OutOfTime where the session ends, with all answers kept."""
-        key = json.dumps([list(constants), row])
-        if key not in self.answers:
-            waited = time.monotonic() - self.saved > self.context.checkpoint_seconds
-            if self.context.late or waited:
-                write_whole(self.path, json.dumps(self.answers).encode())
-                self.saved = time.monotonic()
-            if self.context.late:
-                raise OutOfTime
-            self.answers[key] = self.predict(constants, row)
-        return self.answers[key]
-
-
 def cifar_seconds(settings: Mapping[str, Any], seed: int, constants: Sequence[float], row: Configuration) -> float:
     """Seconds of all epochs on CIFAR-10 by per_call, per_example, crowding and update_seconds."""
     per_call, per_example, crowding, update = constants
@@ -127,7 +96,7 @@ def cifar_times(spec: RunSpec, context: Context) -> Outcome:
     """
     s = thaw(spec.settings)
     names = ("per_call", "per_example", "crowding", "update_seconds")
-    total = Kept(partial(cifar_seconds, s, spec.seed), context)
+    total = partial(cifar_seconds, s, spec.seed)
     _, results = forecast(total, s, dict(zip(names, CIFAR_START, strict=True)))
     table = pd.DataFrame(s["predict"], columns=["n", "mu", "learners"]).assign(seconds=results["predicted"])
     return Outcome("finished", results, {"times": table})
@@ -141,7 +110,7 @@ def imagenet_times(spec: RunSpec, context: Context) -> Outcome:
     of one gradient, bandwidth of a server's port, and that of copies within a machine.
     """
     s = thaw(spec.settings)
-    minutes = Kept(partial(imagenet_minutes, s, spec.seed), context)
+    minutes = partial(imagenet_minutes, s, spec.seed)
     names = ("per_call", "per_example", "bandwidth", "memory")
     constants, results = forecast(minutes, s, dict(zip(names, IMAGENET_START, strict=True)))
     case = s["overlap"]
@@ -166,7 +135,7 @@ def leave_one_out(spec: RunSpec, context: Context) -> Outcome:
     """
     s = thaw(spec.settings)
     models: dict[str, Callable[..., float]] = {"cifar": cifar_seconds, "imagenet": imagenet_minutes}
-    predict = Kept(partial(models[s["model"]], s, spec.seed), context)
+    predict = partial(models[s["model"]], s, spec.seed)
     rows, predicted = s["calibrate"], []
     for at, (*row, _) in enumerate(rows):
         others = rows[:at] + rows[at + 1 :]
