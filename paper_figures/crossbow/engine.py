@@ -105,7 +105,7 @@ def draw(frame: Frame, figure: Figure) -> None:
         rules = rows[(rows["group"] == group) & ~rows["side"].str.endswith("learners")][::-1]
         errors = [rules["milliseconds"] - rules["low"], rules["high"] - rules["milliseconds"]]
         axes.barh(rules["side"], rules["milliseconds"], xerr=errors, color=PALETTE[0])
-        axes.set(xlabel="ms of an iteration; batches alike or varied")
+        axes.set(xlabel="ms of an iteration, with 95%\n(batches of one size, or varied)")
         axes.set_title(titles[group], fontsize="medium")
     if "engine" in groups:
         rates, chosen = throughput(frame).median(), int(frame.one("engine")["tuned"])

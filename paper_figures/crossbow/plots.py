@@ -236,7 +236,12 @@ def of_hosts(axes: Any, places: Sequence[Any], rows: pd.DataFrame, one: float = 
     speed = rows["images_per_second"] / one
     errors = [speed - rows["low"] / one, rows["high"] / one - speed]
     axes.errorbar(
-        places, speed, errors, color=PALETTE[3], marker="P", label="8 sleeping hosts, links as PCIe 3.0 x16"
+        places,
+        speed,
+        errors,
+        color=PALETTE[3],
+        marker="P",
+        label="8 hosts that sleep as Fig. 12(a) has it, PCIe 3.0 x16",
     )
 
 

@@ -122,7 +122,8 @@ def draw(frame: Frame, figure: Figure) -> None:
     for place, name in enumerate(NAMES.values()):
         if name != "Caffe-Quick":
             printed = [printed_value(f"isgd/fig8/{name.lower()}-b{batch}") for batch in (500, 3000)]
-            axes.plot([500, 3000], printed, color=f"C{place}", label=f"printed, {name}", **open_marks)
+            fitted = " (500: fitted)" if source == "hosts" and name == "AlexNet" else ""
+            axes.plot([500, 3000], printed, color=f"C{place}", label=f"printed, {name}{fitted}", **open_marks)
     axes.set(xscale="log", ylim=(0, None), xlabel="batch size (images)", ylabel="synchronisation (% of an iteration)")
     plain_numbers(axes.xaxis)
     axes.set_title(TITLES[source])

@@ -38,7 +38,13 @@ def draw(frame: Frame, figure: Figure) -> None:
         for methods, percent in (("SGD",), best / speedup), (DELAYED, best):
             ends = (METHODS.index(methods[0]) - 0.45, METHODS.index(methods[-1]) + 0.45)
             axes.plot(
-                ends, [percent / 100] * 2, "D--", color=INK, markerfacecolor="none", linewidth=0.8, label="printed"
+                ends,
+                [percent / 100] * 2,
+                "D--",
+                color=INK,
+                markerfacecolor="none",
+                linewidth=0.8,
+                label="printed (SGD: 82% / 1.7)",
             )
         handles, labels = axes.get_legend_handles_labels()
         unique = dict(zip(labels, handles, strict=True))

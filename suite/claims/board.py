@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 
 from suite.claims.estimate import EXACT, GRADES, MODELLED, REDUCED, STAND_IN, WHOLE, Estimate
 from suite.claims.intervals import LEVEL, holm, quantile, tail
-from suite.claims.judge import OURS, VERDICTS, Verdict, accepted, growth, inside, judge, unseen
+from suite.claims.judge import OURS, VERDICTS, Claim, Verdict, accepted, growth, inside, judge, unseen
 
 EMPIRICAL, PROPERTIES = GRADES[:4], GRADES[4:]
 CONFIDENCE = 0.95  # of the intervals that are judged
@@ -60,6 +60,7 @@ class Board:
     families: int = 0  # verdicts among ``empirical`` that are corrected with others on the same runs
     fallen: tuple[str, ...] = ()  # ids of those whose corrected verdict is another
     standing: int = 0  # of what is decided, how much the present rule says too, corrected with others on its runs
+    excused: int = 0  # undetermined ones among ``empirical`` whose number fails their rule
     uncommitted: int = 0  # of what is decided, how much rests on a run whose tree had uncommitted changes
 
     @property
@@ -134,8 +135,14 @@ def board(verdicts: Iterable[Verdict]) -> Board:
         families=sum(v.family > 1 for v in empirical),
         fallen=tuple(v.claim.id for v in empirical if v.present.alone),
         standing=sum(map(stands, decided)),
+        excused=sum(v.verdict == "undetermined" and fails(v.claim, ours) for v, ours in measured),
         uncommitted=sum(v.uncommitted > 0 for v in decided),
     )
+
+
+def fails(claim: Claim, ours: Estimate) -> bool:
+    """Whether a number lies outside the claim's rule, whatever else the claim says."""
+    return inside(ours, accepted(claim, len(ours.values))) is False
 
 
 def stands(verdict: Verdict) -> bool:

@@ -283,18 +283,19 @@ def judge(claim: Claim, ours: Estimate, profile: str, rests_on: str = "") -> Ver
         return Verdict(claim, "undetermined", claim.undetermined, ours, profile)
     count = len(ours.values)
     holds = inside(ours, accepted(claim, count))
+    what = "the whole interval" if ours.spread else "the number, which has no interval,"
     if not holds and claim.margin and inside(ours, unseen(claim.margin, count)):
         why = f"the whole interval lies within {claim.margin:g} of no difference"
         return Verdict(claim, "no visible difference", why, ours, profile)
     if holds:
-        return Verdict(claim, "reproduced", "the whole interval satisfies the rule", ours, profile)
+        return Verdict(claim, "reproduced", f"{what} satisfies the rule", ours, profile)
     if holds is None:
         return Verdict(claim, "inconclusive", "the interval straddles the bound", ours, profile)
     if claim.doubt and rests_on in COMPUTED:
         return Verdict(claim, "paper contradicts itself", claim.doubt, ours, profile)
     if claim.finding:
         return Verdict(claim, "not reproduced", claim.finding, ours, profile)
-    return Verdict(claim, "not reproduced", "the whole interval lies outside the tolerance", ours, profile, red=True)
+    return Verdict(claim, "not reproduced", f"{what} lies outside the tolerance", ours, profile, red=True)
 
 
 def not_run(claim: Claim, why: str, proxy: Estimate | None = None) -> Verdict:

@@ -130,17 +130,16 @@ def _strength(verdict: Verdict) -> tuple[bool, int, bool, bool, bool, int]:
 def board_of_papers(verdicts: Sequence[Verdict]) -> str:
     """A line per paper: what is decided, and stands today, what stand-ins say, the strongest number; Markdown.
 
-    A number is named whose rule was registered before its runs, and which the rule decides.
+    It is the strongest of those that are decided, by a rule that was registered before their runs and stands today.
     """
     rows = []
     for found in _by_paper(verdicts):
         name, claims = found[0].claim.paper, [v for v in found if v.claim.kind == CLAIM and not v.claim.row_of]
         mine = [v for v in claims if v.rests_on in ("", *EMPIRICAL)]
         decided = [v for v in mine if v.decides and v.verdict in DECIDED]
-        first = [v for v in mine if v.measured and v.order == REGISTERED and v.verdict in DECIDED and stands(v)]
-        best = min(first, key=_most_telling, default=None)
+        best = min((v for v in decided if v.order == REGISTERED and stands(v)), key=_most_telling, default=None)
         beside = counts(Counter(map(stand_in, mine)), STAND_INS.values())
-        told = _strongest(best) if best else "none as first registered"
+        told = _strongest(best) if best else "none decides"
         rows.append((f"`{name}`", len(decided), sum(map(stands, decided)), len(mine), beside, told))
     return markdown(["paper", "decided", "stand today", "claims", "stand-ins", "strongest number"], rows, "lrrrll")
 
@@ -263,11 +262,13 @@ def headline(counted: Board) -> str:
     measured = claims - counted.empirical[NOTHING].total()
     decided = counted.decides.total() - counted.decides["inconclusive"] - counted.decides["undetermined"]
     once = f" ({counted.single} on one run)" if counted.single else ""
+    excused = f" Undetermined, for want of a printed setting, and failing by rule: {counted.excused}."
     first = sum(tally["registered"] for tally in counted.order.values())
     return (
         f"Of {claims} empirical claims {measured} are measured{once}, and {decided} of these are decided at the size "
         f"that the claim speaks of. Today's rule, corrected, leaves {counted.standing} standing. For {first} of the "
         "measured rule and runs stand as they were registered before the first of these began."
+        f"{excused if counted.excused else ''}"
     )
 
 

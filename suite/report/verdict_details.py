@@ -6,7 +6,6 @@ Behind a page of results stand the runs, the machines they ran on, the departure
 from __future__ import annotations
 
 import ast
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -162,7 +161,7 @@ def reasons(verdict: Verdict, artifact: Artifact | None) -> Iterator[tuple[str, 
     if artifact and rule.quantity in artifact.quantities:
         measure = function_of(artifact.quantities[rule.quantity].value)
         yield "measure", f"{measure.__module__}:{measure.__qualname__.partition('.<locals>')[0]}"
-    if measured is not None:
+    if measured is not None and measured.spread and measured.finite and not measured.ranged:
         yield (
             "power",
             f"catches a departure of {departures(power(rule, measured), rule.displayed_unit)} four times in five",
@@ -174,7 +173,7 @@ def power(claim: Claim, ours: Estimate) -> tuple[float, ...]:
 
     In the value's unit: how far beyond what the claim prints the truth must lie for the whole interval to fall
     outside the tolerance with probability ``CAUGHT``, if measurements scatter as the interval at hand says (normal,
-    95%). Infinite where the interval is; the tolerance itself where it has no width.
+    95%). Only an interval with finite ends tells how they scatter.
     """
     reach = NormalDist().inv_cdf(CAUGHT)
     tolerances: Iterable[float] = claim.tolerances(len(ours.values)) if claim.rule in ("within", "bound") else (0.0,)
@@ -183,7 +182,7 @@ def power(claim: Claim, ours: Estimate) -> tuple[float, ...]:
     departures = []
     for (_, low, high), allowed in zip(ours.spans, given, strict=False):
         half = (high - low) / 2
-        departures.append(allowed + half + reach * half / 1.96 if math.isfinite(half) else math.inf)
+        departures.append(allowed + half + reach * half / 1.96)
     return tuple(departures)
 
 

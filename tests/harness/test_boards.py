@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fnmatch import fnmatchcase
+from itertools import groupby
 
 import pytest
 
 from suite.claims.board import Board, apart, board, lines, stand_in, word
-from suite.claims.estimate import EXACT, REDUCED, WHOLE, Estimate
+from suite.claims.estimate import EXACT, MODELLED, REDUCED, WHOLE, Estimate
 from suite.claims.estimate import over_seeds as exact
-from suite.claims.judge import Claim, Verdict
-from suite.report.readme import board_of_papers
+from suite.claims.judge import CLAIM, Claim, Verdict
+from suite.papers.catalogue import published
+from suite.report.readme import OWN, board_of_papers, findings, first_table
 
 
 def verdict(said: str, rests_on: str, decides: bool = False) -> Verdict:
@@ -86,10 +89,26 @@ def test_what_was_not_registered_first_is_counted_by_kind_in_alphabetical_order(
     assert any(line.endswith("6 reproduced (1 amended, 2 late, 1 undated)") for line in lines(counted))
 
 
+def test_every_claim_that_could_be_decided_stands_in_one_finding():
+    for name, found in groupby(findings(OWN), lambda finding: finding.paper):
+        globs = [f"{name}/{glob}" for finding in found for glob in finding.claims]
+        for claim in published(name):
+            if claim.kind == CLAIM and not (claim.row_of or claim.machine or claim.doubt):
+                assert sum(fnmatchcase(claim.id, glob) for glob in globs) == 1, claim.id
+
+
+def test_what_fails_on_an_unprinted_setting_is_counted():
+    claim = Claim("toy/fig1/x", "It is so", "1", "bound", "smoke", "gpu", "a reason", (1.0,), side="lower")
+    made = [Verdict(claim, "undetermined", "", exact(value), rests_on=WHOLE) for value in (0.5, 1.5)]
+    assert board(made).excused == 1
+    assert "failing by rule: 1." in first_table(made)
+
+
 def test_the_strongest_number_is_one_whose_rule_came_first_and_stands():
-    late, first = (replace(verdict("reproduced", WHOLE), order=order) for order in ("late", "registered"))
+    late, first = (replace(verdict("reproduced", WHOLE, True), order=order) for order in ("late", "registered"))
     fallen = replace(first, exploratory=verdict("inconclusive", WHOLE))
-    assert "none as first registered" in board_of_papers([late, fallen])
+    modelled = replace(first, rests_on=MODELLED, decides=False)
+    assert "none decides" in board_of_papers([late, fallen, modelled])
     assert "It is so: holds (printed: holds), **reproduced, one run** (whole)" in board_of_papers([late, first])
 
 
