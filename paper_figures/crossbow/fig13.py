@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from paper_figures.crossbow import plots, server, settings
 from paper_figures.crossbow.readings import arrival_table, every_iteration, pair, steps
-from suite.claims.intervals import Interval, log_interval
 from suite.lazy import Figure, pd
 from suite.papers.artifact import Artifact, Frame, Groups
 from suite.papers.catalogue import printed_value
@@ -37,13 +36,6 @@ C = Artifact(
 
 B.quantities["m2-neutral"] = pair("sma 8", "sma 16", lambda x, y: y / x)
 B.quantities["m4-worse"] = pair("sma 16", "sma 32", steps)
-
-
-@A.quantity("throughput", ["hosts"], note="eight hosts; a task of two learners takes what Fig. 12(a) says")
-def gain(frame: Frame) -> Interval:
-    """Throughput of two learners on each host over that of one, paired by repeat."""
-    seconds = server.seconds(frame)
-    return log_interval((2 * seconds[1, 1, False] / seconds[2, 1, False]).tolist())
 
 
 A.table(lambda frame: every_iteration())

@@ -41,7 +41,6 @@ def world(exchange: float, figure: str, growth: float = 1.0, task=(1.0, 1.619, 2
         ("fig17/gain-m1", {"exchange": 0.2}, {"exchange": 0.01}),
         ("fig17/gain-m4", {"exchange": 0.77}, {"exchange": 0.4}),
         ("fig17/rises-with-tau", {"exchange": 0.1}, {"exchange": -0.1}),
-        ("fig13a/throughput", {"exchange": 0.1, "growth": 0.5}, {"exchange": 0.1, "growth": 8.0}),
     ],
 )
 def test_both_verdicts_follow_from_seconds(name, true, false):
@@ -60,8 +59,6 @@ def test_seconds_are_compared_repeat_by_repeat():
         assert found(f"fig17/gain-m{m}", frame).spans == (pytest.approx(tuple(percent)),)
     steps = [student(log(1, shorter) - log(1, longer)) for shorter, longer in ((1, 2), (2, 4), (4, 0))]
     assert found("fig17/rises-with-tau", frame).spans == tuple(map(pytest.approx, steps))
-    gain = np.exp(student(math.log(2) + log(1, 1) - log(2, 1)))
-    assert found("fig13a/throughput", world(0.2, "fig13a", growth=1.3)).spans == (pytest.approx(tuple(gain)),)
 
 
 def test_hosts_exchange_what_algorithm_1_says():
