@@ -1,4 +1,7 @@
-"""What executes a run: an experiment is a function from a specification and its surroundings to an outcome."""
+"""What executes a run: an experiment is a function from a specification and its surroundings to an outcome.
+
+Who writes one finds all three here.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,8 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, Protocol
 
-from suite.runs.run import Outcome
-from suite.spec import RunSpec
+from suite.runs.run import Outcome as Outcome
+from suite.spec import RunSpec as RunSpec
 
 CHECKPOINT_SECONDS = 30.0
 

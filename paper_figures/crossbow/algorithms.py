@@ -8,10 +8,8 @@ from typing import Any
 
 from paper_figures.crossbow import plots, readings, settings
 from suite.claims.intervals import Interval, over_ends
-from suite.lazy import Figure, np, pd
-from suite.papers.artifact import Artifact, Frame, Groups, Missing, Quantity
+from suite.papers.figure import Artifact, Figure, Frame, Groups, Missing, Quantity, Run, np, pd
 from suite.report.style import PALETTE
-from suite.runs.run import Run
 
 MIB = 2**20
 TRAINED = {"growing": "1, then 2, then 4 learners", "followed": "4 learners throughout"}

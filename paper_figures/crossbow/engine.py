@@ -11,10 +11,8 @@ from functools import partial
 
 from paper_figures.crossbow.settings import LENET_BATCH
 from suite.claims.intervals import Interval, log_interval, mean_interval
-from suite.lazy import Figure, np, pd
-from suite.papers.artifact import Artifact, Frame, Missing
+from suite.papers.figure import Artifact, Figure, Frame, Missing, RunSpec, np, pd
 from suite.report.style import PALETTE
-from suite.spec import RunSpec
 
 ENGINE = RunSpec(
     "crossbow/engine",

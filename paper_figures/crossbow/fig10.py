@@ -11,9 +11,7 @@ from functools import partial
 
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import arrival_table, less_time, pair, timed_table
-from suite.lazy import Figure, pd
-from suite.papers.artifact import Artifact, Frame, Groups
-from suite.papers.catalogue import printed_value
+from suite.papers.figure import Artifact, Figure, Frame, Groups, pd, printed_value
 from suite.report.style import GRID
 
 ONE_DEVICE = ("s-sgd 1", "sma 1", "sma 4")

@@ -7,9 +7,7 @@ from typing import Any
 
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import accuracy_table, pair
-from suite.lazy import Figure
-from suite.papers.artifact import Artifact, Frame, Groups
-from suite.papers.catalogue import printed_value
+from suite.papers.figure import Artifact, Figure, Frame, Groups, printed_value
 from suite.report.style import PRINTED
 
 

@@ -7,11 +7,8 @@ from statistics import median
 
 from paper_figures.crossbow import plots, readings, settings
 from suite.claims.intervals import Interval
-from suite.lazy import Figure, pd
-from suite.papers.artifact import Artifact, Frame, Missing, Quantity
-from suite.papers.catalogue import printed_value
+from suite.papers.figure import Artifact, Figure, Frame, Missing, Quantity, Run, pd, printed_value
 from suite.report.style import GRID
-from suite.runs.run import Run
 
 LEARNERS = ("sma 1", "sma 2", "sma 4")
 OTHERS = ("crossbow_lenet", "crossbow_vgg16")  # further networks whose throughput is measured at the paper's scale

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from paper_figures.crossbow import plots, server, settings
 from paper_figures.crossbow.readings import arrival_table, every_iteration, pair, steps
-from suite.lazy import Figure, pd
-from suite.papers.artifact import Artifact, Frame, Groups
-from suite.papers.catalogue import printed_value
+from suite.papers.figure import Artifact, Figure, Frame, Groups, pd, printed_value
 from suite.report.style import GRID, PRINTED
 
 EIGHT_GPUS = {1: "sma 8", 2: "sma 16", 4: "sma 32"}  # learners per GPU -> replicas

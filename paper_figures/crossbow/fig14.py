@@ -7,11 +7,8 @@ from statistics import fmean, median
 from typing import Any
 
 from paper_figures.crossbow import plots, readings, settings
-from suite.lazy import Figure, pd, sns
-from suite.papers.artifact import Artifact, Frame, Groups, Missing
-from suite.papers.catalogue import printed_value
+from suite.papers.figure import Artifact, Figure, Frame, Groups, Missing, Run, pd, printed_value, sns
 from suite.report.style import PALETTE
-from suite.runs.run import Run
 
 
 def runs_vgg16(profile: str) -> Groups:

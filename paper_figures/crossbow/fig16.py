@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import arrival_table, pair
-from suite.lazy import Figure, pd
-from suite.papers.artifact import Artifact, Frame, Groups
-from suite.papers.catalogue import printed_value
+from suite.papers.figure import Artifact, Figure, Frame, Groups, pd, printed_value
 from suite.report.style import GRID, PRINTED
 
 

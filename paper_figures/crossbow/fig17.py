@@ -13,9 +13,7 @@ from itertools import pairwise
 from paper_figures.crossbow import plots, server
 from paper_figures.crossbow.readings import modelled_table
 from suite.claims.intervals import Interval, mean_interval
-from suite.lazy import Figure, sns
-from suite.papers.artifact import Artifact, Frame, Quantity
-from suite.papers.catalogue import printed_value
+from suite.papers.figure import Artifact, Figure, Frame, Quantity, printed_value, sns
 from suite.report.style import MARKERS, PALETTE
 
 PANEL = Artifact(

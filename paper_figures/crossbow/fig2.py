@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from paper_figures.crossbow import settings
 from paper_figures.crossbow.readings import network, of_experiment
-from suite.lazy import Figure
-from suite.papers.artifact import Artifact, Frame
+from suite.papers.figure import Artifact, Figure, Frame
 from suite.report.style import LINES
 
 PANEL = Artifact(

@@ -9,8 +9,7 @@ from itertools import pairwise
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import arrival_table, common_target, described, paired, steps
 from suite.claims.intervals import Interval
-from suite.lazy import Figure
-from suite.papers.artifact import Artifact, Frame, Groups
+from suite.papers.figure import Artifact, Figure, Frame, Groups
 from suite.report.style import GRID
 
 SHARES = {"smoke": (1, 4), "reduced": (1, 4, 8, 16), "paper": (1, 4, 8, 16)}  # of the smallest batch in an update

@@ -11,10 +11,8 @@ from statistics import median
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import accuracies, accuracy_table, spread, stand_in
 from suite.claims.intervals import Interval
-from suite.lazy import Figure, pd
 from suite.model_averaging.time_to_accuracy import WINDOW
-from suite.papers.artifact import Artifact, Frame, Groups, Missing
-from suite.papers.catalogue import printed
+from suite.papers.figure import Artifact, Figure, Frame, Groups, Missing, pd, printed
 
 TRAINED = {  # by part of the figure: network, the printed target, its runs
     "a": ("LeNet", settings.LENET_TARGET, settings.lenet_target),

@@ -14,8 +14,7 @@ from functools import partial
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import accuracies, arrival_table, late_arrival, titled
 from suite.claims.intervals import Interval, paired_difference, paired_ratio
-from suite.lazy import Figure, pd
-from suite.papers.artifact import Artifact, Frame, Quantity
+from suite.papers.figure import Artifact, Figure, Frame, Quantity, pd
 
 RIVALS = ("s-sgd", "ea-sgd")
 DECIDING = (4, 16)  # learners: as many as the paper's best on one GPU with ResNet-32, and "many"

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from paper_figures.crossbow import readings
-from suite.lazy import Figure, pd, sns
 from suite.model_averaging.time_to_accuracy import WINDOW
-from suite.papers.artifact import Frame
+from suite.papers.figure import Figure, Frame, pd, sns
 from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE, PRINTED
 
 ALT_CURVES = "Test accuracy against epochs, median and range of the seeds, with the printed target as a dashed line."

@@ -29,11 +29,8 @@ from typing import Any
 
 from paper_figures.crossbow import server, settings
 from suite.claims.intervals import Interval, mean_interval
-from suite.lazy import pd
 from suite.model_averaging.time_to_accuracy import epochs_to_accuracy
-from suite.papers.artifact import Artifact, Frame, Missing, Quantity
-from suite.papers.catalogue import printed_value
-from suite.runs.run import Run
+from suite.papers.figure import Artifact, Frame, Missing, Quantity, Run, pd, printed_value
 
 THROUGHPUT = "throughput"  # the group of the run that times learners of the network that is trained
 LADDER = (*(share / 100 for share in range(30, 100, 5)), 0.97, 0.98, 0.99)  # share correct

@@ -14,11 +14,8 @@ from paper_figures.crossbow import settings
 from suite.claims.intervals import Interval, log_interval
 from suite.clock import Link
 from suite.communication.link import PAYLOAD
-from suite.lazy import pd
 from suite.model_averaging.time_to_accuracy import MultiGpuServer
-from suite.papers.artifact import Frame, Groups
-from suite.papers.catalogue import printed_value
-from suite.spec import RunSpec
+from suite.papers.figure import Frame, Groups, RunSpec, pd, printed_value
 
 GPUS = 8
 RESNET32_BYTES = 4 * 469_114  # of its parameters

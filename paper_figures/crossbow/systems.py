@@ -7,9 +7,7 @@ from typing import Any
 
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import told
-from suite.lazy import Axes, Figure, pd, sns
-from suite.papers.artifact import Artifact, Frame
-from suite.papers.catalogue import printed
+from suite.papers.figure import Artifact, Axes, Figure, Frame, pd, printed, sns
 from suite.report.style import GRID, INK, MARKERS, PALETTE
 
 MODEL, DATA, SUM = "#d9e6f2", "#f0f0f0", "#fbe3d2"  # of the boxes: pale, so that dark text is legible on any page

@@ -8,9 +8,7 @@ from functools import partial
 from paper_figures.crossbow import settings
 from paper_figures.crossbow.readings import result
 from suite.data.catalogue import DATASETS
-from suite.lazy import Figure, pd, sns
-from suite.papers.artifact import Artifact, Frame, Quantity
-from suite.papers.catalogue import printed_value
+from suite.papers.figure import Artifact, Figure, Frame, Quantity, pd, printed_value, sns
 from suite.report.style import PALETTE, PRINTED
 
 MIB, GIB, PAGE, FLOAT = 2**20, 2**30, 4096, 4  # bytes

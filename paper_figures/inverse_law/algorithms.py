@@ -12,8 +12,7 @@ from paper_figures.inverse_law.drawing import logarithmic
 from paper_figures.inverse_law.settings import loop_runs
 from reference_impls import inverse_law_model as forms
 from suite.claims.intervals import Interval, log_interval
-from suite.lazy import Figure
-from suite.papers.artifact import Artifact, Frame
+from suite.papers.figure import Artifact, Figure, Frame
 
 ALG1 = Artifact("inverse_law/alg1", "The four-step choice of the batch size", loop_runs)
 SCALING = Artifact(

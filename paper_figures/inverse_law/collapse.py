@@ -24,8 +24,7 @@ from paper_figures.inverse_law.misfits import Misfits, largest
 from paper_figures.inverse_law.settings import LIMIT
 from suite.batch_size.law import Updates
 from suite.claims.intervals import LEVEL, Interval, jackknife_variance, quantile
-from suite.lazy import Axes, Figure, np, pd
-from suite.papers.artifact import Artifact, Frame, Missing
+from suite.papers.figure import Artifact, Axes, Figure, Frame, Missing, np, pd
 from suite.report.style import GRID, MARKERS, PALETTE
 
 ARRIVES, FAILS = 0.8, 1.1  # kappa rate / M below which a batch is foretold to arrive, above which not to

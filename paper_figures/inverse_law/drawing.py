@@ -10,9 +10,7 @@ from typing import Any
 from paper_figures.inverse_law.law import TOLERANCE, exponent, law_fit
 from suite.batch_size.law import FitError, Updates
 from suite.claims.intervals import Interval
-from suite.lazy import Axes, Figure, np, pd, sns
-from suite.papers.artifact import Missing
-from suite.papers.catalogue import printed_value
+from suite.papers.figure import Axes, Figure, Missing, np, pd, printed_value, sns
 from suite.report.style import GRID, LINES, MARKERS, PALETTE, PRINTED, plain_numbers
 
 TICKS = 9  # on an axis of batch sizes, at most

@@ -27,9 +27,7 @@ from paper_figures.inverse_law.law import (
 from paper_figures.inverse_law.settings import BY_NAME, LOOP, Row, law_runs, loop_runs
 from suite.batch_size.chosen import Knee, fit_knee
 from suite.claims.intervals import Interval, log_interval, log_slope, mean_interval, over_ends
-from suite.lazy import Figure, np, pd, sns
-from suite.papers.artifact import Artifact, Frame, Missing
-from suite.papers.catalogue import printed
+from suite.papers.figure import Artifact, Figure, Frame, Missing, np, pd, printed, sns
 from suite.report.style import GRID, LINES, PALETTE
 
 MNIST = tuple(

@@ -19,9 +19,7 @@ from paper_figures.inverse_law import drawing, law, misfits, settings
 from paper_figures.inverse_law.settings import BY_NAME, Row
 from suite.batch_size.law import FitError, InverseLawFit, Updates
 from suite.claims.intervals import Interval
-from suite.lazy import Figure, pd
-from suite.papers.artifact import Artifact, Frame, Missing
-from suite.papers.catalogue import printed_value
+from suite.papers.figure import Artifact, Figure, Frame, Missing, pd, printed_value
 
 FIG1A = Artifact(
     "inverse_law/fig1a",

@@ -17,9 +17,7 @@ from paper_figures.inverse_law.law import Search, crossings, exponent, searches
 from paper_figures.inverse_law.misfits import largest_misfit
 from suite.batch_size.law import Updates
 from suite.claims.intervals import Interval
-from suite.lazy import Figure, pd
-from suite.papers.artifact import Artifact, Frame, Groups, Missing
-from suite.spec import RunSpec
+from suite.papers.figure import Artifact, Figure, Frame, Groups, Missing, RunSpec, pd
 
 WORD_BATCHES = (100, 200, 400, 800, 1600, 3200, 6400)
 CORPORA = {

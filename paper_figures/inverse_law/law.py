@@ -21,8 +21,7 @@ from typing import Any, NamedTuple
 from paper_figures.inverse_law.settings import ROWS, Row
 from suite.batch_size.law import FitError, InverseLawFit, Updates, fit_inverse_law
 from suite.claims.intervals import LEVEL, Interval, jackknife_variance, quantile
-from suite.lazy import np, scipy
-from suite.papers.artifact import Artifact, Frame, Missing, Quantity
+from suite.papers.figure import Artifact, Frame, Missing, Quantity, np, scipy
 
 LEAST_POINTS = 4  # batch sizes of a family: F, A and p fit any three
 RANGE = (0.05, 5.0)  # in which the exponent is looked for

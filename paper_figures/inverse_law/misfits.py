@@ -42,8 +42,7 @@ from paper_figures.inverse_law.law import (
 from paper_figures.inverse_law.settings import BY_NAME, Row
 from suite.batch_size.law import FitError, InverseLawFit, Updates, fit_inverse_law
 from suite.claims.intervals import LEVEL, Interval, jackknife_variance, log_interval, quantile
-from suite.lazy import np, scipy
-from suite.papers.artifact import Frame, Missing, Quantity
+from suite.papers.figure import Frame, Missing, Quantity, np, scipy
 
 SLOW = 0.01  # the rate at which the law holds at every batch size
 BREAKS = BY_NAME["mnist_medium-lr0p05"]  # the curve that leaves the law at small batches

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from suite.papers.artifact import Groups
-from suite.spec import RunSpec
+from suite.papers.figure import Groups, RunSpec
 
 SHARE = 0.2  # of the data in each of the two samples on which losses are measured
 SAMPLED_AT_REDUCED = 500  # examples of a sample that a test reads at reduced; the paper reads all 12,000

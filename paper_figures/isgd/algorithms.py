@@ -14,8 +14,7 @@ from functools import partial
 from paper_figures.isgd import settings
 from paper_figures.isgd.pairs import settings_of
 from suite.claims.intervals import Interval
-from suite.lazy import Axes, Figure, np, pd
-from suite.papers.artifact import Artifact, Frame, Missing
+from suite.papers.figure import Artifact, Axes, Figure, Frame, Missing, np, pd
 from suite.report.style import GRID
 
 ALG1 = Artifact(

@@ -9,10 +9,8 @@ from paper_figures.isgd import settings
 from paper_figures.isgd.fig8 import NAMES
 from paper_figures.isgd.settings import DIGITS, MNIST, NETWORKS, train
 from suite.claims.intervals import Interval, log_slope, mean_interval, paired_difference
-from suite.lazy import Figure, np, pd
-from suite.papers.artifact import Artifact, Frame, Groups
+from suite.papers.figure import Artifact, Figure, Frame, Groups, RunSpec, np, pd
 from suite.report.style import plain_numbers
-from suite.spec import RunSpec
 
 VARIANCE = RunSpec("isgd/variance", {**DIGITS, "batches": (4, 8, 16, 32, 64, 128), "draws": 300, "warm": 60})
 BOUND = RunSpec("isgd/bound", {"d": 20, "examples": 512, "batches": (1, 4, 16, 64), "updates": 2048, "runs": 128})

@@ -15,11 +15,8 @@ from typing import Any
 from paper_figures.isgd.pairs import settings_of
 from paper_figures.isgd.settings import CIFAR, DIGITS, train
 from suite.claims.intervals import Interval
-from suite.lazy import Figure, np, pd, sns
-from suite.papers.artifact import Artifact, Frame, Missing
-from suite.papers.catalogue import printed_value
+from suite.papers.figure import Artifact, Figure, Frame, Missing, RunSpec, np, pd, printed_value, sns
 from suite.report.style import PRINTED
-from suite.spec import RunSpec
 
 EPOCHS = {"balanced": 2200, "single-class": 1700}  # a little more than the last epoch that the text names
 LONG = 1000  # epochs below which a run says nothing of when batches are done

@@ -12,8 +12,7 @@ from typing import Any
 from paper_figures.isgd import settings
 from paper_figures.isgd.pairs import settings_of
 from suite.data.catalogue import DATASETS
-from suite.lazy import Figure, np, pd, sns
-from suite.papers.artifact import Artifact, Frame, Groups
+from suite.papers.figure import Artifact, Figure, Frame, Groups, np, pd, sns
 
 NETWORKS = {"caffe_cifar_quick": "Caffe-Quick on CIFAR-10", "digits_lenet": "LeNet on scikit-learn's digits"}
 

@@ -18,9 +18,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from suite.lazy import Axes, Figure, scipy
-from suite.papers.artifact import Artifact, Frame
-from suite.papers.catalogue import printed_value
+from suite.papers.figure import Artifact, Axes, Figure, Frame, printed_value, scipy
 
 SYSTEMS = ((2000.0, 0.3), (1000.0, 0.3))  # (C1 images/s, C2 s), section 3.4.2 and the legend of Fig. 3
 AXIS = (1, 3000)  # batch sizes of Fig. 3

@@ -7,8 +7,7 @@ along a tree in log2 n steps; the master updates the weights and broadcasts them
 from __future__ import annotations
 
 from paper_figures.isgd.settings import SMALL
-from suite.lazy import Axes, Figure
-from suite.papers.artifact import Artifact, Frame
+from suite.papers.figure import Artifact, Axes, Figure, Frame
 
 DEVICES = 4  # in the diagram
 LEVELS = {"batch": 5.2, "part": 4.2, "device": 3.2}

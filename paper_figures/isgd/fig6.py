@@ -16,8 +16,7 @@ from paper_figures.isgd import settings
 from paper_figures.isgd.settings import CIFAR, MNIST
 from suite.claims.intervals import Interval, at_least, mean_interval
 from suite.data.catalogue import DATASETS
-from suite.lazy import Figure, np, pd, sns
-from suite.papers.artifact import Artifact, Frame, Groups, Missing
+from suite.papers.figure import Artifact, Figure, Frame, Groups, Missing, np, pd, sns
 
 LENET_SHARE, ALEXNET_SHARE = 0.23, 0.45  # of an iteration at batch 500 that Fig. 8 prints for exchanging weights
 LENET_BYTES = 1_724_320

@@ -14,9 +14,7 @@ from typing import Any
 
 from paper_figures.isgd import settings
 from paper_figures.isgd.settings import NETWORKS
-from suite.lazy import Figure, np, pd, sns
-from suite.papers.artifact import Artifact, Frame, Groups, Missing
-from suite.papers.catalogue import printed_value
+from suite.papers.figure import Artifact, Figure, Frame, Groups, Missing, np, pd, printed_value, sns
 from suite.papers.grades import machine_of
 from suite.report.style import INK, PALETTE
 

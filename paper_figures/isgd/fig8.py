@@ -14,9 +14,7 @@ from paper_figures.isgd import settings
 from paper_figures.isgd.fig7 import medians
 from paper_figures.isgd.settings import NETWORKS
 from suite.claims.intervals import Interval, least, mean_interval
-from suite.lazy import Figure, np, pd, sns
-from suite.papers.artifact import Artifact, Frame, Missing
-from suite.papers.catalogue import printed_value
+from suite.papers.figure import Artifact, Figure, Frame, Missing, np, pd, printed_value, sns
 from suite.report.style import plain_numbers
 
 NAMES = {"imagenet": "AlexNet", "cifar": "Caffe-Quick", "mnist": "LeNet"}  # in the order of the paper's legend

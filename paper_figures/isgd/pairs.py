@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from suite.claims.intervals import at_least
-from suite.lazy import np, pd
-from suite.papers.artifact import Frame, Missing
+from suite.papers.figure import Frame, Missing, np, pd
 
 PAIR = ("sgd", "isgd")
 # accuracies marked on the axes of Figs. 5a and 5b, and what serves for other data

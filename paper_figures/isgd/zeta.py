@@ -17,8 +17,7 @@ from paper_figures.isgd.pairs import common_error, error_leads, log_speed, setti
 from paper_figures.isgd.settings import DIGITS, MNIST, train
 from suite.claims.intervals import mean_interval, percent_saved
 from suite.data.catalogue import DATASETS
-from suite.lazy import Axes, Figure, np, pd, sns
-from suite.papers.artifact import Artifact, Frame, Groups
+from suite.papers.figure import Artifact, Axes, Figure, Frame, Groups, np, pd, sns
 from suite.report import style
 
 

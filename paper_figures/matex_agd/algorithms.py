@@ -8,8 +8,7 @@ from __future__ import annotations
 import math
 
 from suite.claims.intervals import Interval, mean_interval
-from suite.papers.artifact import Artifact, Frame
-from suite.spec import RunSpec
+from suite.papers.figure import Artifact, Frame, RunSpec
 
 WORKERS = RunSpec("matex_agd/workers")
 LAYER_WISE = Artifact(

@@ -7,9 +7,7 @@ communication, measured, simulated and predicted.
 from __future__ import annotations
 
 from paper_figures.matex_agd.exchanges import DELAYED, METHODS, WORKLOADS, draw_link, link_runs, link_table
-from suite.lazy import Figure
-from suite.papers.artifact import Artifact, Frame
-from suite.papers.catalogue import printed_value
+from suite.papers.figure import Artifact, Figure, Frame, printed_value
 from suite.report.style import INK
 
 EQ1 = Artifact("matex_agd/eq1", "Update of weights and biases")

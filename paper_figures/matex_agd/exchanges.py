@@ -26,10 +26,8 @@ from suite.claims.intervals import Interval, least, log_interval, mean_interval,
 from suite.communication.link import PAYLOAD
 from suite.cost_models.machines import DGX1, SANDY_BRIDGE, LayerCost, Machine, Setting, exchange, network
 from suite.cost_models.overlap import AllReduce, LayerTimes, NetworkTimes, delayed, rates
-from suite.lazy import Axes, np, pd, sns
-from suite.papers.artifact import Frame, Groups
+from suite.papers.figure import Axes, Frame, Groups, RunSpec, np, pd, sns
 from suite.report.style import INK, PALETTE
-from suite.spec import RunSpec
 
 ALEXNET, GOOGLENET = "caffe_alexnet", "caffe_googlenet"
 LAYERS = RunSpec("matex_agd/layers")

@@ -18,9 +18,7 @@ from paper_figures.matex_agd.exchanges import CASES
 from paper_figures.matex_agd.settings import COMPUTE, EFFECTIVE_BATCH, whole_training
 from paper_figures.matex_agd.table1 import accuracies
 from suite.claims.intervals import Interval, at_least, log_interval, mean_interval
-from suite.lazy import Figure, pd
-from suite.papers.artifact import Artifact, Frame, Groups, Missing, Quantity
-from suite.papers.catalogue import printed_value
+from suite.papers.figure import Artifact, Figure, Frame, Groups, Missing, Quantity, pd, printed_value
 
 NAMES = {exchanges.ALEXNET: "AlexNet", exchanges.GOOGLENET: "GoogLeNet"}
 TRAINED = ("serial", "agd1", "agd2", "agd3")

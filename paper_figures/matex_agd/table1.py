@@ -16,9 +16,7 @@ from typing import Any
 from paper_figures.matex_agd import settings
 from paper_figures.matex_agd.settings import CHECKPOINTS
 from suite.claims.intervals import LEVEL, Interval, least, mean_interval, quantile
-from suite.lazy import Axes, Figure, np, pd, sns
-from suite.papers.artifact import Artifact, Frame, Missing, Quantity
-from suite.papers.catalogue import printed_value
+from suite.papers.figure import Artifact, Axes, Figure, Frame, Missing, Quantity, np, pd, printed_value, sns
 from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE
 
 ROWS = ("serial", "sgd", "agd1", "agd2")  # best first

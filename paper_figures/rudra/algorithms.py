@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from paper_figures.rudra.plans import SLOW, SPLITS, protocol_groups
-from suite.lazy import Figure, pd
-from suite.papers.artifact import Artifact, Frame
+from suite.papers.figure import Artifact, Figure, Frame, pd
 from suite.report.style import GRID
 
 PANEL = Artifact(

@@ -10,8 +10,7 @@ from paper_figures.rudra.plans import BASELINE, CALIBRATED, PRINTED, label, prin
 from paper_figures.rudra.settings import BATCHES, EPOCHS, LEARNERS, Configuration, grid
 from paper_figures.rudra.times import FITTED, HELD_OUT, LEFT_OUT, left_out, predicted
 from suite.claims.intervals import Interval
-from suite.lazy import Axes, Figure, pd, sns
-from suite.papers.artifact import Frame, Missing
+from suite.papers.figure import Axes, Figure, Frame, Missing, pd, sns
 from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE, plain_numbers
 
 

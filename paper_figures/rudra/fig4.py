@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from paper_figures.rudra.plans import JITTERS, SPLITS, clock, messages
 from suite.claims.intervals import Interval, wilson
-from suite.lazy import Axes, Figure, pd, sns
-from suite.papers.artifact import Artifact, Frame, Groups
-from suite.papers.catalogue import printed_value
+from suite.papers.figure import Artifact, Axes, Figure, Frame, Groups, pd, printed_value, sns
 from suite.report.style import GRID, PALETTE
 
 

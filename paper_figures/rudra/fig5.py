@@ -8,8 +8,7 @@ from paper_figures.rudra.plans import modulation_groups
 from paper_figures.rudra.settings import EPOCHS
 from suite.claims.intervals import Interval
 from suite.data.catalogue import DATASETS
-from suite.lazy import Figure, pd
-from suite.papers.artifact import FIRST, Artifact, Frame, Groups, Missing
+from suite.papers.figure import FIRST, Artifact, Figure, Frame, Groups, Missing, pd
 from suite.report.style import GRID
 
 SHORT = ", shortened"

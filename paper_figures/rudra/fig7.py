@@ -8,8 +8,7 @@ from paper_figures.rudra import errors, times
 from paper_figures.rudra.drawing import draw_tradeoff, tradeoff
 from paper_figures.rudra.plans import clock, messages, training_groups
 from paper_figures.rudra.settings import LEARNERS, MANY, grid
-from suite.lazy import Figure
-from suite.papers.artifact import Artifact, Frame, Groups
+from suite.papers.figure import Artifact, Figure, Frame, Groups
 
 SHOWN = "Left: test error against training time, printed and ours; right: predicted time against learners."
 

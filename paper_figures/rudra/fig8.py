@@ -10,8 +10,7 @@ from paper_figures.rudra.drawing import logarithmic
 from paper_figures.rudra.plans import BASELINE, CALIBRATED, PRINTED, printed_seconds, training_groups
 from paper_figures.rudra.settings import LEARNERS, MANY, PROTOCOLS, splitting
 from paper_figures.rudra.times import FITTED, HELD_OUT
-from suite.lazy import Figure, pd
-from suite.papers.artifact import Artifact, Frame, Groups
+from suite.papers.figure import Artifact, Figure, Frame, Groups, pd
 from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE
 
 

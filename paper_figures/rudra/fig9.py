@@ -10,9 +10,7 @@ from typing import Any
 from paper_figures.rudra import times
 from paper_figures.rudra.plans import CALIBRATED4, TABLE4
 from paper_figures.rudra.times import FITTED, HELD_OUT
-from suite.lazy import Figure, pd
-from suite.papers.artifact import Artifact, Frame
-from suite.papers.catalogue import printed_value
+from suite.papers.figure import Artifact, Figure, Frame, pd, printed_value
 from suite.report.style import GRID, INK, PALETTE
 
 EPOCHS = 30

@@ -21,9 +21,7 @@ from paper_figures.rudra.settings import (
     imagenet_server,
 )
 from reference_impls.rudra_protocol import gradients_per_update
-from suite.papers.artifact import Groups
-from suite.papers.catalogue import printed, printed_value
-from suite.spec import RunSpec
+from suite.papers.figure import Groups, RunSpec, printed, printed_value
 
 SPLITS = (1, 2, 4, 30)  # n with 30 learners
 JITTERS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5)

@@ -11,8 +11,7 @@ from paper_figures.rudra import errors
 from paper_figures.rudra.drawing import draw_evaluations, evaluations
 from paper_figures.rudra.plans import label
 from paper_figures.rudra.settings import at_profile
-from suite.lazy import Figure, pd
-from suite.papers.artifact import Artifact, Frame, Groups
+from suite.papers.figure import Artifact, Figure, Frame, Groups, pd
 
 HARDSYNC, SOFTSYNC, STALER = (0, 128, 10), (1, 128, 10), (10, 128, 10)
 SLOWED = "hardsync at alpha0"

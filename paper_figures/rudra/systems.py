@@ -11,8 +11,7 @@ from functools import partial
 from paper_figures.rudra.plans import tree_groups
 from paper_figures.rudra.settings import INTERCONNECT, cifar_server
 from suite.claims.intervals import Interval, over_ends
-from suite.lazy import Figure
-from suite.papers.artifact import Artifact, Frame
+from suite.papers.figure import Artifact, Figure, Frame
 
 FIG1 = Artifact(
     "rudra/fig1",

@@ -15,9 +15,7 @@ from paper_figures.rudra import times
 from paper_figures.rudra.plans import ADVERSARIAL, CORES_PER_NODE, system_groups
 from paper_figures.rudra.settings import LEARNERS_PER_NODE
 from suite.claims.intervals import Interval, mean_interval
-from suite.lazy import Figure, pd, sns
-from suite.papers.artifact import Artifact, Frame
-from suite.papers.catalogue import printed_value
+from suite.papers.figure import Artifact, Figure, Frame, pd, printed_value, sns
 from suite.report.style import INK, PALETTE
 
 LOADED, PACED = "processes", "processes, paper's pace"  # groups of runs

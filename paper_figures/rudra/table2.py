@@ -20,8 +20,7 @@ from paper_figures.rudra.errors import OWN, finals, is_whole, own_seeds
 from paper_figures.rudra.settings import EPOCHS, Configuration, at_profile
 from suite.claims.estimate import Estimate
 from suite.claims.intervals import LEVEL, Interval, mean_interval, quantile
-from suite.lazy import Axes, Figure, pd
-from suite.papers.artifact import FIRST, Artifact, Frame, Groups, Missing
+from suite.papers.figure import FIRST, Artifact, Axes, Figure, Frame, Groups, Missing, pd
 from suite.report.style import GRID, PALETTE
 
 GROUPS = (128, 256, 512, 1024)  # about mu lambda

@@ -8,8 +8,7 @@ from __future__ import annotations
 from paper_figures.rudra import errors, plans, times
 from paper_figures.rudra.drawing import cifar_rows, draw_cifar
 from paper_figures.rudra.settings import at_profile
-from suite.lazy import Figure, pd
-from suite.papers.artifact import Artifact, Frame, Groups
+from suite.papers.figure import Artifact, Figure, Frame, Groups, pd
 
 
 def runs(profile: str) -> Groups:

@@ -9,10 +9,8 @@ from paper_figures.rudra import plans, times
 from paper_figures.rudra.drawing import dots, from_the_others, logarithmic
 from paper_figures.rudra.settings import IMAGENET_BYTES
 from paper_figures.rudra.times import FITTED, HELD_OUT
-from suite.lazy import Figure, pd
 from suite.models.table import counts
-from suite.papers.artifact import Artifact, Frame, Groups
-from suite.papers.catalogue import printed_value
+from suite.papers.figure import Artifact, Figure, Frame, Groups, pd, printed_value
 
 
 def runs(profile: str) -> Groups:

@@ -24,10 +24,8 @@ from paper_figures.together.methods import Method, Trial, methods, study, trials
 from paper_figures.together.seconds import LINKS, MIDDLE, TIMES, Costs
 from paper_figures.together.tasks import CIFAR10, CIFAR100, DIGITS, MNIST, MULTI30K, Task
 from suite.claims.intervals import Interval, holm, mean_interval, quantile, tail
-from suite.lazy import Axes, Figure, pd
-from suite.papers.artifact import Artifact, Frame, Groups, Missing, Quantity
+from suite.papers.figure import Artifact, Axes, Figure, Frame, Groups, Missing, Quantity, RunSpec, pd
 from suite.report.style import INK, MARKERS, PALETTE, plain_numbers
-from suite.spec import RunSpec
 
 BASE = "sgd"  # to which the others are compared
 LEVEL = 0.05  # of saying that any method differs where none does

@@ -19,10 +19,9 @@ import torch
 from reference_impls.contract import Turn
 from reference_impls.numbers import on_device
 from reference_impls.rudra_protocol import average_staleness
-from suite.experiment import Context
+from suite.experiment import Context, Outcome
 from suite.parameter_server.placement import simulation
 from suite.parameter_server.protocol import Timed
-from suite.runs.run import Outcome
 from suite.spec import RunSpec, seed
 from suite.training.build import Setup
 from suite.training.gradients.backend import Backend, Batch, compute_gradients

@@ -44,8 +44,7 @@ import torch
 from reference_impls.contract import GradientRef, Points, Turn
 from suite.clock import WallClock
 from suite.communication.collectives import CountingCollective
-from suite.experiment import Context, OutOfTime
-from suite.runs.run import Outcome
+from suite.experiment import Context, Outcome, OutOfTime
 from suite.spec import RunSpec, seed, trainings
 from suite.training import checkpoint
 from suite.training.build import Setup, assemble

@@ -21,8 +21,7 @@ from suite.communication.collectives import in_process
 from suite.data.imagenet import SIDE, ImageBatch, ImageNetStream
 from suite.data.order import Order
 from suite.data.transforms import CropFlip, centre_crop
-from suite.experiment import Context
-from suite.runs.run import Outcome
+from suite.experiment import Context, Outcome
 from suite.spec import RunSpec, seed
 from suite.training.build import DTYPES, Setup, make_algorithm, make_network, make_optimizer
 from suite.training.flat import FlatModule

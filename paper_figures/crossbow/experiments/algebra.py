@@ -15,9 +15,8 @@ from reference_impls.contract import Collective, GradientRef, Turn
 from reference_impls.crossbow import SMA
 from suite.communication.collectives import CompletedSum, Local
 from suite.data.order import Shuffled
-from suite.experiment import Context
+from suite.experiment import Context, Outcome
 from suite.model_averaging.engine import Learners
-from suite.runs.run import Outcome
 from suite.spec import RunSpec, seed
 from suite.training.gradients.looped import Functional
 from suite.training.optimizers import CaffeSGD

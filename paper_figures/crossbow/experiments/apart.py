@@ -18,8 +18,7 @@ from suite.communication.collectives import Processes
 from suite.communication.group import Group
 from suite.communication.launch import spawn
 from suite.communication.link import NoLab
-from suite.experiment import Context, in_lab
-from suite.runs.run import Outcome
+from suite.experiment import Context, Outcome, in_lab
 from suite.spec import RunSpec, thaw
 from suite.training.build import random_classification
 from suite.training.gradients.paths import BACKENDS, backend, refusals

@@ -24,13 +24,12 @@ from torch import Tensor
 from paper_figures.crossbow.experiments.throughput import PICTURES
 from reference_impls.crossbow import SMA
 from suite.communication.collectives import Local
-from suite.experiment import Context
+from suite.experiment import Context, Outcome
 from suite.model_averaging.engine import Engine, Learners
 from suite.model_averaging.task_schedule import Durations, Task, idle_seconds, schedule
 from suite.model_averaging.tuner import tune
 from suite.runner.autotune import alternating
 from suite.runs.long_table import by_repeat
-from suite.runs.run import Outcome
 from suite.spec import RunSpec, seed
 from suite.training.build import random_classification
 from suite.training.gradients.backend import Batch, Rows

@@ -13,10 +13,9 @@ from torch import Tensor
 
 from reference_impls.crossbow import SMA
 from suite.communication.collectives import Local
-from suite.experiment import Context, OutOfTime
+from suite.experiment import Context, Outcome, OutOfTime
 from suite.model_averaging.engine import Learners
 from suite.runner.autotune import measure_training
-from suite.runs.run import Outcome
 from suite.spec import RunSpec, seed
 from suite.training import checkpoint
 from suite.training.build import Setup, assemble

@@ -21,8 +21,7 @@ from suite.communication.collectives import Processes
 from suite.communication.group import Group
 from suite.communication.launch import spawn
 from suite.communication.link import Device
-from suite.experiment import Context, in_lab
-from suite.runs.run import Outcome
+from suite.experiment import Context, Outcome, in_lab
 from suite.spec import RunSpec, thaw
 
 MOMENTUM = 0.9  # of the average model; its value takes the same time

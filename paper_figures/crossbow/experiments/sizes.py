@@ -19,12 +19,10 @@ import torch
 from torch import Tensor, nn
 
 from paper_figures.crossbow.settings import NETWORKS
-from suite.experiment import Context
+from suite.experiment import Context, Outcome, RunSpec
 from suite.model_averaging.memory_plan import Operator, offline, training_operators
 from suite.models.layers import Add
 from suite.models.registry import construct
-from suite.runs.run import Outcome
-from suite.spec import RunSpec
 
 LAYER = 2  # forward, gradient
 SUM = 4  # forward, left gradient, right gradient, merge

@@ -24,12 +24,10 @@ from torch.profiler import ProfilerActivity
 from reference_impls.crossbow import SMA
 from reference_impls.crossbow_tuner import Literal, Settling, literal, settling
 from suite.communication.collectives import Local
-from suite.experiment import Context
+from suite.experiment import Context, Outcome, RunSpec
 from suite.model_averaging.engine import Learners
 from suite.model_averaging.tuner import ThroughputReading, tune
 from suite.runner.autotune import alternating, preferred
-from suite.runs.run import Outcome
-from suite.spec import RunSpec
 from suite.training.build import random_classification
 from suite.training.gradients.backend import Backend
 from suite.training.gradients.paths import BACKENDS, backend, refusals

@@ -23,9 +23,8 @@ from suite.batch_size.chosen import choose, time_updates
 from suite.batch_size.law import Updates
 from suite.batch_size.trainer import Trainer
 from suite.data.images import load_images
-from suite.experiment import Context
+from suite.experiment import Context, Outcome
 from suite.lazy import pd
-from suite.runs.run import Outcome
 from suite.spec import RunSpec, seed
 from suite.training.numerics import apply
 

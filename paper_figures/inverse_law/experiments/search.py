@@ -17,10 +17,8 @@ from reference_impls.contract import Optimizer
 from reference_impls.inverse_law import SGD
 from suite.batch_size.trainer import Monitor, Search, Test
 from suite.communication.collectives import in_process
-from suite.experiment import Context, OutOfTime
+from suite.experiment import Context, Outcome, OutOfTime, RunSpec
 from suite.lazy import pd
-from suite.runs.run import Outcome
-from suite.spec import RunSpec
 from suite.training import checkpoint
 from suite.training.gradients.backend import Backend, compute_gradients
 from suite.training.loop import rounds

@@ -29,8 +29,7 @@ from torch import Tensor
 
 from paper_figures.inverse_law.experiments.search import SearchRun, SteppedSgd
 from suite.data import images, order, transforms
-from suite.experiment import Context
-from suite.runs.run import Outcome
+from suite.experiment import Context, Outcome
 from suite.spec import RunSpec, seed
 from suite.training.build import DTYPES, make_network, make_optimizer
 from suite.training.flat import FlatModule

@@ -20,8 +20,7 @@ from torch import Tensor
 from paper_figures.inverse_law.experiments.search import SearchRun, SteppedSgd
 from suite.data.order import WordOrder
 from suite.data.text import Pair, load_pairs
-from suite.experiment import Context
-from suite.runs.run import Outcome
+from suite.experiment import Context, Outcome
 from suite.spec import RunSpec, seed
 from suite.training.build import make_optimizer
 from suite.training.gradients.looped import AutogradGradients

@@ -8,8 +8,7 @@ import pandas as pd
 import torch
 
 from reference_impls.numbers import on_device
-from suite.experiment import Context
-from suite.runs.run import Outcome
+from suite.experiment import Context, Outcome
 from suite.spec import RunSpec, seed
 from suite.training.build import assemble
 from suite.training.gradient_noise import gradient_variances

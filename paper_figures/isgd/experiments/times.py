@@ -25,11 +25,10 @@ from suite.communication import link
 from suite.communication.collectives import Processes
 from suite.communication.group import Group
 from suite.communication.launch import spawn
-from suite.experiment import Context, in_lab
+from suite.experiment import Context, Outcome, in_lab
 from suite.models.table import counts
 from suite.runner.autotune import alternating
 from suite.runs.long_table import by_repeat
-from suite.runs.run import Outcome
 from suite.spec import RunSpec, thaw
 from suite.training.numerics import apply
 from suite.training.random_pictures import RandomPictures

@@ -9,9 +9,7 @@ import torch
 from torch import Tensor
 
 from reference_impls.isgd import ISGD
-from suite.experiment import Context
-from suite.runs.run import Outcome
-from suite.spec import RunSpec
+from suite.experiment import Context, Outcome, RunSpec
 from suite.training.build import assemble
 from suite.training.gradients.backend import compute_gradients
 from suite.training.gradients.paths import backend

@@ -10,11 +10,9 @@ from __future__ import annotations
 import time
 from functools import partial
 
-from suite.experiment import Context
+from suite.experiment import Context, Outcome, RunSpec
 from suite.runner.autotune import alternating
 from suite.runs.long_table import by_repeat
-from suite.runs.run import Outcome
-from suite.spec import RunSpec
 from suite.training.numerics import apply
 from suite.training.random_pictures import RandomPictures
 

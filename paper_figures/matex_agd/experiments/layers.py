@@ -8,10 +8,8 @@ import pandas as pd
 import torch
 from torch import nn
 
-from suite.experiment import Context
+from suite.experiment import Context, Outcome, RunSpec
 from suite.models.registry import construct
-from suite.runs.run import Outcome
-from suite.spec import RunSpec
 
 NETWORKS = ("caffe_alexnet", "caffe_googlenet")
 BATCH = 2

@@ -34,10 +34,9 @@ from suite.communication.launch import spawn
 from suite.communication.link import Device
 from suite.cost_models.machines import Setting, network
 from suite.cost_models.overlap import LayerTimes, NetworkTimes
-from suite.experiment import Context, in_lab
+from suite.experiment import Context, Outcome, in_lab
 from suite.models import build, initialise
 from suite.optim import DelayedSGD
-from suite.runs.run import Outcome
 from suite.spec import RunSpec, thaw
 
 

@@ -16,10 +16,8 @@ from __future__ import annotations
 from typing import Any
 
 from paper_figures.matex_agd.settings import WORKERS
-from suite.experiment import Context
+from suite.experiment import Context, Outcome, RunSpec
 from suite.lazy import pd
-from suite.runs.run import Outcome
-from suite.spec import RunSpec
 from suite.training.loop import TrainingRun
 from suite.training.numerics import apply
 

@@ -9,9 +9,7 @@ import torch
 from suite.communication.collectives import Processes
 from suite.communication.group import Group
 from suite.communication.launch import spawn
-from suite.experiment import Context
-from suite.runs.run import Outcome
-from suite.spec import RunSpec
+from suite.experiment import Context, Outcome, RunSpec
 
 WORKERS, REPEATS = 2, 15
 LARGE, BLOBS = 4_000_000, 64  # bytes of one sum, and the number of small ones it is cut into

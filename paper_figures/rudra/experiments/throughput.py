@@ -8,8 +8,7 @@ from typing import Any
 
 import torch
 
-from suite.experiment import Context
-from suite.runs.run import Outcome
+from suite.experiment import Context, Outcome
 from suite.spec import RunSpec, seed
 from suite.training.numerics import apply
 from suite.training.random_pictures import RandomPictures

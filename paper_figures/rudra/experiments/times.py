@@ -26,11 +26,10 @@ from typing import Any
 from paper_figures.rudra.plans import ImageNetRow
 from paper_figures.rudra.settings import CIFAR_START, IMAGENET_START, Configuration, cifar_server, imagenet_server
 from reference_impls.rudra_protocol import Server
-from suite.experiment import Context
+from suite.experiment import Context, Outcome
 from suite.lazy import np, pd, scipy
 from suite.parameter_server.placement import simulation
 from suite.parameter_server.protocol import GammaDurations, Staleness, Timed, play
-from suite.runs.run import Outcome
 from suite.spec import RunSpec, thaw
 
 Predict = Callable[[Sequence[float], Any], float]  # constants and a row to its time

@@ -31,13 +31,12 @@ from torch import Tensor
 from suite.batch_size.chosen import choose
 from suite.batch_size.law import FitError, Updates
 from suite.data import images
-from suite.experiment import Context
+from suite.experiment import Context, Outcome
 from suite.files import write_whole
 from suite.lazy import pd
 from suite.parameter_server.training import ServerRun
 from suite.runner.pilot import build
 from suite.runner.pilot import check as check_training
-from suite.runs.run import Outcome
 from suite.spec import RunSpec, thaw
 from suite.training.build import subset_draw
 from suite.training.loop import TrainingRun
