@@ -23,33 +23,31 @@ MATRICES = {"cpu": (512, 1024, 2048), "cuda": (2048, 4096, 8192)}  # rows of squ
 COPIES = tuple(2**exponent for exponent in (18, 20, 22, 24, 26, 28))  # bytes read and written by a copy
 SAMPLED = 0.1  # seconds in which a call is timed
 TURNS = 100_000  # of the loop of multiply-adds: about a millisecond
-Timed = Callable[[Callable[[], object], str, int], float]  # (call, device, threads) -> seconds
 
 
-def floors(device: str, threads: int, timed: Timed | None = None) -> dict[str, Any]:
+def floors(device: str, threads: int) -> dict[str, Any]:
     """``flops_per_second``, ``bytes_per_second`` (of the largest copy), speeds of all ``copies``, ``call_seconds``.
 
     ``flops_per_second`` is that of the library's best product, ``processor_flops_per_second`` what as many cores can
     do by multiply-adds, two operations each, where a compiler is there. The precision is float32 as the runs have it,
     TF32 off unless torch was told otherwise.
     """
-    timed = timed or best
     peak = 0.0
     for rows in MATRICES[device]:
         a, b, out = (torch.ones(rows, rows, device=device) for _ in range(3))
-        peak = max(peak, 2.0 * rows**3 / timed(partial(torch.mm, a, b, out=out), device, threads))
+        peak = max(peak, 2.0 * rows**3 / best(partial(torch.mm, a, b, out=out), device, threads))
     copies = []
     for size in COPIES:
         source, target = (torch.ones(size // 8, device=device) for _ in range(2))
-        copies.append([size, size / timed(partial(target.copy_, source), device, threads)])
-    call = timed(partial(torch.neg, torch.empty(0, device=device)), device, threads)
+        copies.append([size, size / best(partial(target.copy_, source), device, threads)])
+    call = best(partial(torch.neg, torch.empty(0, device=device)), device, threads)
     found = {"flops_per_second": peak, "bytes_per_second": copies[-1][1], "copies": copies, "call_seconds": call}
-    if device == "cpu" and (core := core_flops(timed)):
+    if device == "cpu" and (core := core_flops()):
         found["processor_flops_per_second"] = threads * core
     return found
 
 
-def core_flops(timed: Timed) -> float | None:
+def core_flops() -> float | None:
     """Operations per second of a tuned loop of multiply-adds on one core; None without a compiler."""
     from suite.training.machine_code import NativeError, Source
 
@@ -58,7 +56,7 @@ def core_flops(timed: Timed) -> float | None:
         loop = source.library({}, lambda path, _: ctypes.CDLL(str(path)).multiply_adds)
         loop.restype, last = ctypes.c_double, ctypes.byref(ctypes.c_float())
         call = partial(loop, ctypes.c_long(TURNS), ctypes.c_float(0.5), last)
-        return float(call()) / timed(call, "cpu", 1)
+        return float(call()) / best(call, "cpu", 1)
     return None
 
 

@@ -22,7 +22,6 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -41,11 +40,11 @@ from suite.data.order import WordOrder
 from suite.experiment import Context
 from suite.models.registry import construct
 from suite.runner.autotune import measure_training
-from suite.runner.pilot import build
+from suite.runner.pilot import build, update_of
 from suite.spec import RunSpec
 from suite.training.build import random_classification, set_up
 from suite.training.gradients.looped import AutogradGradients
-from suite.training.loop import TrainingRun, rounds
+from suite.training.loop import TrainingRun
 from suite.training.numerics import apply, choose
 from suite.training.optimizers import TorchSGD
 from suite.training.translation import Corpus, TeacherForced, Translation, word_loss
@@ -144,7 +143,6 @@ def least_bytes(workload: Workload) -> float:
 
 
 FOREVER = 10**9
-Update = Callable[[], None]
 
 
 def specification(workload: Workload) -> RunSpec:
@@ -194,46 +192,6 @@ def session(workload: Workload, chosen: Mapping[str, Any]) -> TrainingRun:
     return build(spec, Context(Path(tempfile.gettempdir()), chosen), made)
 
 
-def repeated(update: Update) -> Callable[[int], None]:
-    def run(updates: int) -> None:
-        for _ in range(updates):
-            update()
-
-    return run
-
-
-def training(workload: Workload, chosen: Mapping[str, Any]) -> Callable[[int], None]:
-    """One run in lockstep rounds of its workers."""
-    made, turns = session(workload, chosen), rounds(workload.learners)
-    return repeated(lambda: made.update(next(turns)))
-
-
-def served(workload: Workload, chosen: Mapping[str, Any]) -> Callable[[int], None]:
-    """A run along a simulated server."""
-    made = session(workload, chosen)
-    turns = made.turns()
-
-    def run(updates: int) -> None:
-        for turn in islice(turns, updates):
-            made.update(turn)
-
-    return run
-
-
-def sweep(workload: Workload, chosen: Mapping[str, Any]) -> Callable[[int], None]:
-    """Seeds in one process, one after another."""
-    sessions = [session(workload, chosen) for _ in range(workload.runs)]
-    turns = rounds(1)
-
-    def run(updates: int) -> None:
-        spell = list(islice(turns, updates))
-        for one in sessions:
-            for turn in spell:
-                one.update(turn)
-
-    return run
-
-
 class Sentences(SteppedSgd):
     """What inverse_law trains translation with, on random sentences of one length."""
 
@@ -249,7 +207,8 @@ class Sentences(SteppedSgd):
         return self.order.sentences(t)[None]
 
 
-def translation(workload: Workload, chosen: Mapping[str, Any]) -> Callable[[int], None]:
+def translation(workload: Workload, chosen: Mapping[str, Any]) -> Callable[[], object]:
+    """A call that makes the next update on sentences."""
     trainer = Sentences(workload, chosen["device"])
     at = SimpleNamespace(state=trainer.start(), t=0)
 
@@ -257,18 +216,23 @@ def translation(workload: Workload, chosen: Mapping[str, Any]) -> Callable[[int]
         at.state = trainer.update(at.state, at.t)
         at.t += 1
 
-    return repeated(update)
+    return update
 
 
 def updates_of(workload: Workload, chosen: Mapping[str, Any]) -> Callable[[int], None]:
-    """The whole workload in this process, executed so."""
+    """The whole workload in this process, executed so; seeds of a sweep come one after another."""
     apply(chosen)
-    kinds: dict[str, Callable[..., Callable[[int], None]]] = {
-        "sweep": sweep,
-        "server": served,
-        "translation": translation,
-    }
-    return kinds.get(workload.family, training)(workload, chosen)
+    if workload.family == "translation":
+        runs = [translation(workload, chosen)]
+    else:
+        runs = [update_of(session(workload, chosen)) for _ in range(workload.runs)]
+
+    def run(updates: int) -> None:
+        for update in runs:
+            for _ in range(updates):
+                update()
+
+    return run
 
 
 def in_process(workload: Workload, device: str, threads: int) -> tuple[Callable[[int], None], dict[str, Any]]:
