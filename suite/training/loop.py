@@ -181,14 +181,18 @@ class TrainingRun:
     def update(self, turn: Turn) -> None:
         """One turn: gather the batches, compute the gradients, apply them."""
         points, examples = self.request(turn)
-        if self.step is None:
-            self.apply_gradients(
-                turn, *compute_gradients(self.backend, points, self.buffers, examples, join=self.joins)
+        before, lr = self.state, self.rate(turn.t)
+        if self.step is not None:
+            self.state, self.buffers, seen = self.step(turn, points, before, self.buffers, examples, lr)
+            self.recorder.add(turn.t, seen)
+        else:
+            losses, sums, self.buffers = compute_gradients(
+                self.backend, points, self.buffers, examples, join=self.joins
             )
-            return
-        lr = self.rate(turn.t)
-        self.state, self.buffers, seen = self.step(turn, points, self.state, self.buffers, examples, lr)
-        self.recorder.add(turn.t, seen)
+            sent = ((ALL, self.algorithm.send(sums)),) if self.algorithm.sends else ()
+            self.state = self.algorithm.update(before, turn, losses, sums, lr, sent)
+            if self.recorder.wants(turn.t):
+                self.recorder.add(turn.t, {"loss": losses.mean(), **self.algorithm.observe(before, self.state)})
         self.t = turn.t + 1
 
     def request(self, turn: Turn) -> tuple[Points, torch.Tensor]:
@@ -200,15 +204,6 @@ class TrainingRun:
         if made.problem.dropout:
             seed_masks(seed(self.spec.seed, "dropout", turn.t), made.x0.device)
         return points, made.order.indices(points.batch, self.members)
-
-    def apply_gradients(self, turn: Turn, losses: torch.Tensor, sums: torch.Tensor, buffers: torch.Tensor) -> None:
-        """Update with losses [n], sums of gradients [p, d] and buffers [n, q]."""
-        before, self.buffers = self.state, buffers
-        sent = ((ALL, self.algorithm.send(sums)),) if self.algorithm.sends else ()
-        self.state = self.algorithm.update(before, turn, losses, sums, self.rate(turn.t), sent)
-        if self.recorder.wants(turn.t):
-            self.recorder.add(turn.t, {"loss": losses.mean(), **self.algorithm.observe(before, self.state)})
-        self.t = turn.t + 1
 
     def rate(self, t: int) -> torch.Tensor:
         """Learning rate of turn t, by the last drop at or before it, as a cached 0-d tensor on the device."""
