@@ -148,33 +148,13 @@ def shared_card(device: str, workers: int) -> Iterator[None]:
                 del os.environ[name]
 
 
-@dataclass(frozen=True)
-class Promise:
-    """What the first seeds of a selection decide within a budget, in the order in which they are computed."""
-
-    stages: Sequence[Any]  # suite.commands.plan.Stage
-    workers: int
-    budget: float
-
-    def lines(self) -> list[str]:
-        from suite.commands.plan import forecast
-
-        return forecast(self.stages, self.budget, self.workers)
-
-    def kept(self, store: Path) -> str:
-        """What is stored of it now."""
-        from suite.runs.store import Store
-
-        there = Store(store, create=True).ids()
-        done = [stage for stage in self.stages if all(run.spec.id in there for run in stage.runs)]
-        count = sum(len(stage.claims) for stage in done)
-        return f"promised {len(self.stages)} artifacts; the runs of {len(done)} are stored, for {count} claims"
-
-
 def promise(
     store: Path, data: Path | None, device: str, profile: str, only: Sequence[str], budget: float, workers: int
-) -> Promise:
-    """Time pieces of the runs here, in a fortieth of the budget, and rank what the budget can decide."""
+) -> tuple[list[Any], int]:
+    """What first seeds decide within a budget (suite.commands.plan.Stage), with so many runs side by side.
+
+    Times pieces of the runs here, in a fortieth of the budget.
+    """
     from suite.commands import plan as planning
     from suite.commands.plan import ranked, within
     from suite.papers.catalogue import select
@@ -191,7 +171,17 @@ def promise(
         planned = planning.calibrated(planned, planning.calibrate(todo, store, device, data, budget / 40))
     workers = workers or side_by_side(device, max((p.memory for p in todo), default=1))
     made = ranked(selection, planned, profile, device, there | committed_ids())
-    return Promise(within([stage for stage in made if stage.claims], budget, workers)[0], workers, budget)
+    return within([stage for stage in made if stage.claims], budget, workers)[0], workers
+
+
+def kept(promised: Sequence[Any], store: Path) -> str:
+    """What is stored now of what was promised."""
+    from suite.runs.store import Store
+
+    there = Store(store, create=True).ids()
+    done = [stage for stage in promised if all(run.spec.id in there for run in stage.runs)]
+    count = sum(len(stage.claims) for stage in done)
+    return f"promised {len(promised)} artifacts; the runs of {len(done)} are stored, for {count} claims"
 
 
 def gpu_tests() -> list[str]:
@@ -339,9 +329,10 @@ def main() -> int:
         go_on(chosen.after.resolve(), store)
     promised = None
     if chosen.claims:
-        promised = promise(store, data, chosen.device, profile, only, chosen.budget, chosen.workers or 0)
-        workers = promised.workers
-        print("\n".join(promised.lines()), flush=True)
+        from suite.commands.plan import forecast
+
+        promised, workers = promise(store, data, chosen.device, profile, only, chosen.budget, chosen.workers or 0)
+        print("\n".join(forecast(promised, chosen.budget, workers)), flush=True)
 
     planned = stages(out, store, data, chosen.device, profile, workers, only, chosen.claims)
     names = [stage.name for stage in planned]
@@ -351,8 +342,8 @@ def main() -> int:
     left = chosen.budget - (time.monotonic() - began)
     with shared_card(chosen.device, workers):
         ended = go([stage for stage in planned if stage.name in wanted], left, out, data)
-    if promised:
-        print(promised.kept(store), flush=True)
+    if promised is not None:
+        print(kept(promised, store), flush=True)
     if "runs" in wanted and (store / "runs").is_dir():
         take_home(store, out, profile)
     return 1 if any(each.failed for each in ended) else 0

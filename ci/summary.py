@@ -1,8 +1,8 @@
-"""What a job found, for whoever looks at it: tables in the step summary, an annotation per red claim or regression.
+"""What a job found, for whoever looks at it: the step summary, and an annotation per red claim or regression.
 
     python -m ci.summary [--claims report/claims.json] [--gate report/guard/gate.json]
 
-Reads what ``check --json`` and ``ci.guard`` wrote; a file that is not there is said to be missing. The tables go to
+Reads what ``check --json`` and ``ci.guard`` wrote; a file that is not there is said to be missing. The text goes to
 the file that ``GITHUB_STEP_SUMMARY`` names, or to standard output. Exit 1 when something is red.
 """
 
@@ -18,30 +18,22 @@ from pathlib import Path
 from typing import Any
 
 from suite.claims.judge import VERDICTS
-from suite.report.numerals import markdown
+from suite.speed import gate
 
 
 def of_claims(verdicts: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]]:
-    """The boards, and an annotation for each red claim."""
-    counted: dict[str, Counter[str]] = {}
-    for verdict in verdicts:
-        rests_on = verdict.get("rests_on", "empirical" if verdict["empirical"] else "definitions and arithmetic")
-        counted.setdefault(rests_on or "nothing measured", Counter())[verdict["verdict"]] += 1
-    rows = [[name, *(tally[v] for v in VERDICTS), tally.total()] for name, tally in counted.items()]
-    red = [annotation(v["id"], f"{v['verdict']}: {v['why']}") for v in verdicts if v["red"]]
-    return markdown(["claims", *VERDICTS, "all"], rows, "l" + "r" * (len(VERDICTS) + 1)), red
+    """How many claims have which verdict, and an annotation for each red one."""
+    counts = Counter(verdict["verdict"] for verdict in verdicts)
+    told = ", ".join(f"{counts[word]} {word}" for word in VERDICTS if counts[word])
+    return told, [annotation(v["id"], f"{v['verdict']}: {v['why']}") for v in verdicts if v["red"]]
 
 
 def of_gate(found: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """The gate's table, and an annotation for each regression; of a first session, why nothing was compared."""
+    """What the gate says, and an annotation for each regression; of a first session, why nothing was compared."""
     if told := found.get("first"):
         return f"**Nothing was compared.** {told}.", []
-    rows = [
-        [row["workload"], row["clock"], f"{row['change']:+.1%}", f"{row['threshold']:.1%}", word(row)]
-        for row in found["rows"]
-    ]
-    head = ["workload", "clock", "change", "threshold", "verdict"]
-    return markdown(head, rows, "lrrrr"), [annotation("slower", line) for line in found["regressions"]]
+    told = "\n".join(gate.lines(found))
+    return f"```\n{told}\n```", [annotation("slower", line) for line in found["regressions"]]
 
 
 def annotation(title: str, text: str) -> str:
@@ -49,10 +41,6 @@ def annotation(title: str, text: str) -> str:
     plain = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
     name = title.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A").replace(":", "%3A").replace(",", "%2C")
     return f"::error title={name}::{plain}"
-
-
-def word(row: Mapping[str, Any]) -> str:
-    return "REGRESSION" if row["slower"] else "faster" if row["faster"] else "ok"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

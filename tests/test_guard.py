@@ -150,7 +150,7 @@ def test_an_hour_of_claims_says_what_it_promises_and_leaves_what_the_next_one_ne
     arguments = ["--claims", "--device", "cpu", "--profile", "smoke", "--budget", "500", "--workers", "2"]
     places = ["--out", str(tmp_path / "out"), "--store", str(tmp_path / "store"), "--after", str(tmp_path / "before")]
     only = "crossbow/alg-scheduler"
-    assert not gpu.promise(tmp_path / "none", None, "cpu", "smoke", [only], 0.001, 2).stages
+    assert gpu.promise(tmp_path / "none", None, "cpu", "smoke", [only], 0.001, 2) == ([], 2)
     chosen = ["--only", only, "--stages", "first,runs"]
     monkeypatch.setattr(sys, "argv", ["ci.gpu", *arguments, *places, *chosen])
     assert gpu.main() == 0
