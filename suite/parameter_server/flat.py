@@ -64,24 +64,17 @@ class Port:
     """
 
     def __init__(self, env: simpy.Environment):
-        self.env, self.free, self.busy = env, 0.0, 0.0
-        self.served = 0
-        self.log: list[tuple[float, float]] | None = None  # begin and end of each message, if a list is put here
+        self.env, self.free = env, 0.0  # free: when the last message will have been worked through
 
     def serve(self, seconds: float) -> simpy.Timeout:
         """An event at the end of a message that takes ``seconds`` and comes now."""
         now = self.env.now
         self.free = (self.free if self.free > now else now) + seconds
-        self.busy += seconds
-        self.served += 1
-        if self.log is not None:
-            self.log.append((self.free - seconds, self.free))
         return self.env.timeout(self.free - now)
 
     def occupy(self, seconds: float) -> None:
         """Work that nobody waits for, but that delays the messages behind it."""
         self.free = max(self.free, self.env.now) + seconds
-        self.busy += seconds
 
 
 @dataclass

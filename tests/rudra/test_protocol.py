@@ -9,6 +9,7 @@ from dataclasses import asdict
 from itertools import islice, pairwise
 
 import pytest
+import simpy
 from simulated_systems import COSTS, system
 
 from reference_impls.contract import GradientRef, Turn
@@ -159,14 +160,20 @@ def test_hardsync_has_no_staleness_in_any_system(architecture: str) -> None:
 
 def test_messages_come_one_by_one_and_pulls_only_when_needed() -> None:
     made = system("base", 12, 1)
-    made.port.log = []
+    log, serve = list[tuple[float, float]](), made.port.serve
+
+    def noted(seconds: float) -> simpy.Timeout:
+        found = serve(seconds)
+        log.append((made.port.free - seconds, made.port.free))
+        return found
+
+    made.port.serve = noted  # type: ignore[method-assign]
     reads: dict[int, int] = {}
     renewals = 0
     for _, turn in islice(iter(made), 400):
         for entry in sorted(turn.entries, key=lambda e: e.number):
             renewals += entry.read != reads.get(entry.worker, 0)
             reads[entry.worker] = entry.read
-    log = made.port.log
     assert len(log) > 9_000
     assert all(before[1] <= after[0] + 1e-9 for before, after in pairwise(log))
     book = made.ledger
