@@ -47,18 +47,3 @@ def test_memory_is_the_data_ten_vectors_a_worker_and_the_activations_of_a_batch_
     for workers, batch, examples in ((1, 4, 500), (3, 4, 500), (1, 800, 800)):
         expected = 40 * workers * LENET.parameters + 8 * examples * LENET.activations_per_example
         assert cost.memory(training(workers=workers, batch=batch)) == 350_000_000 + pixels + expected
-
-
-def test_small_batches_of_one_network_share_a_step_on_a_cpu_and_any_on_a_gpu():
-    at = {batch: training(batch=batch) for batch in (16, 17)}
-    assert cost.pack(at[16], "cpu") is not None
-    assert cost.pack(at[17], "cpu") is None
-    assert cost.pack(training(batch=6, workers=3), "cpu") is None
-    assert cost.pack(at[17], "cuda") is not None
-    assert cost.pack(at[16], "cuda") != cost.pack(at[17], "cuda")
-    assert cost.pack(training(updates=7), "cpu") == cost.pack(training(), "cpu")
-
-
-def test_a_network_that_draws_masks_shares_no_step():
-    assert counts("caffe_alexnet").has_dropout
-    assert cost.pack(training(model={"name": "caffe_alexnet"}), "cuda") is None
