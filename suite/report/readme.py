@@ -118,13 +118,15 @@ def number_of(verdict: Verdict) -> str:
     return f"`{claim.id.partition('/')[2]}` {number} ({asked}{said(verdict)}, {verdict.rests_on}{beside})"
 
 
-def _strength(verdict: Verdict) -> tuple[bool, int, bool, bool, bool, int]:
-    """Sorts what decides first, then by scale, what has an interval, what is told in numbers, and repetitions."""
+def _strength(verdict: Verdict) -> tuple[bool, int, bool, bool, bool, bool, int]:
+    """Sorts what decides first, then by scale, what fails, what has an interval or a number, and repetitions."""
     ours = verdict.measured
     assert ours is not None
     scale = EMPIRICAL.index(verdict.rests_on) if verdict.rests_on in EMPIRICAL else len(EMPIRICAL)
     settled = verdict.decides and verdict.verdict in DECIDED
-    return not settled, scale, not ours.spread, verdict.claim.rule == "holds", bool(verdict.exploratory), -ours.n
+    passed = verdict.verdict != "not reproduced"  # a failure is not left to a count of the others
+    untold = verdict.claim.rule == "holds"
+    return not settled, scale, passed, not ours.spread, untold, bool(verdict.exploratory), -ours.n
 
 
 def board_of_papers(verdicts: Sequence[Verdict]) -> str:
