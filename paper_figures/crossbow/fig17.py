@@ -14,7 +14,7 @@ from paper_figures.crossbow import plots, server
 from paper_figures.crossbow.readings import modelled_table
 from suite.claims.intervals import Interval, mean_interval
 from suite.papers.figure import Artifact, Figure, Frame, Quantity, printed_value, sns
-from suite.report.style import MARKERS, PALETTE
+from suite.report.style import MARKERS
 
 PANEL = Artifact(
     "crossbow/fig17",
@@ -43,12 +43,8 @@ def draw(frame: Frame, figure: Figure) -> None:
     """Throughput by interval: the cost model, crosses where it was solved from what is printed, and eight hosts."""
     axes, table = figure.subplots(), modelled_table()
     table = table.assign(series="m = " + table["learners"].astype(str) + ", cost model")
-    names = list(table["series"].unique())
-    looks = {"hue_order": names, "style_order": names, "palette": list(PALETTE[: len(names)])}
-    sns.lineplot(
-        table, x="interval", y="images_per_second", hue="series", style="series", markers=list(MARKERS[: len(names)]),
-        sort=False, errorbar=None, ax=axes, **looks,
-    )  # fmt: skip
+    looks = {"hue": "series", "style": "series", "markers": MARKERS[: table["series"].nunique()]}
+    sns.lineplot(table, x="interval", y="images_per_second", sort=False, errorbar=None, ax=axes, **looks)
     fitted, printed = table[table["calibrated"]], table.dropna(subset="printed")
     plots.calibration_marks(axes, fitted["interval"], fitted["images_per_second"])
     plots.printed_marks(axes, printed["interval"], printed["printed"], "printed, m = 1")

@@ -87,12 +87,9 @@ def curves(frame: Frame, axes: Any, printed: float, *, instead: str = "ResNet-32
 
 def by_epoch(table: pd.DataFrame, axes: Any) -> None:
     """Test accuracy against epochs, a line for each group: median and range of the seeds."""
-    names = list(table["group"].unique())
-    sns.lineplot(
-        table, x="epoch", y="test", hue="group", hue_order=names, style="group", style_order=names,
-        palette=list(PALETTE[: len(names)]), dashes=[_dashes(line) for line in LINES[: len(names)]],
-        estimator="median", errorbar=("pi", 100), linewidth=1.4, ax=axes,
-    )  # fmt: skip
+    dashes = [_dashes(line) for line in LINES[: table["group"].nunique()]]
+    looks: dict[str, Any] = {"dashes": dashes, "linewidth": 1.4, "estimator": "median", "errorbar": ("pi", 100)}
+    sns.lineplot(table, x="epoch", y="test", hue="group", style="group", ax=axes, **looks)
     axes.set_xlabel("epoch")
     axes.locator_params(axis="x", integer=True)
 
@@ -163,12 +160,8 @@ def throughput(frame: Frame, axes: Any, printed: dict[int, float] | None = None)
     """
     table = readings.throughput_table(frame)
     table = table.assign(series=table["network"] + ", " + table["way"] + " (" + table["device"] + ")")
-    names = list(table["series"].unique())
-    sns.lineplot(
-        table, x="learners", y="over_one", hue="series", style="series", hue_order=names, style_order=names,
-        palette=list(PALETTE[: len(names)]), markers=list(MARKERS[: len(names)]), estimator="median",
-        errorbar=("pi", 80), ax=axes,
-    )  # fmt: skip
+    looks = {"markers": MARKERS[: table["series"].nunique()], "estimator": "median", "errorbar": ("pi", 80)}
+    sns.lineplot(table, x="learners", y="over_one", hue="series", style="series", ax=axes, **looks)
     if printed:
         printed_marks(axes, list(printed), list(printed.values()), "printed, ResNet-32 (GPU)")
     axes.axhline(1, color=GRID, linewidth=0.8, linestyle=":")

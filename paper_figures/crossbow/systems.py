@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import told
@@ -213,8 +212,7 @@ def draw_two_levels(frame: Frame, figure: Figure) -> None:
     diagram.text(
         0.5, 0.93, "SMA between the reference models", ha="center", va="center", fontsize=8.5, color=PALETTE[1]
     )
-    looks: dict[str, Any] = {"hue": "scheme", "palette": PALETTE[:2], "saturation": 1, "errorbar": None}
-    sns.barplot(sent(frame), x="learners", y="sent", **looks, ax=axes)
+    sns.barplot(sent(frame), x="learners", y="sent", hue="scheme", saturation=1, errorbar=None, ax=axes)
     places = [place - 0.2 for place in range(len(LEARNERS))]
     plots.printed_marks(axes, places, printed("crossbow/fig6/inter-gpu-traffic"))
     axes.grid(visible=False, axis="x")

@@ -1,7 +1,7 @@
 """The runs of ``collapse`` and its predictions: networks at rates on which no constant was fitted, on fresh seeds.
 
-The constants stand in ``published/predictions/inverse_law.toml``, written before the runs. :func:`fitted` found them
-from searches of Fig. 1 that were stored then.
+The constants stand in ``published/predictions/inverse_law.toml``, written before the runs: both laws fitted to
+searches of Fig. 1 that were stored then, as ``tests/inverse_law/test_collapse.py`` does again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from paper_figures.inverse_law.law import crossings, searches
 from paper_figures.inverse_law.settings import BY_NAME, Row, curve_specs, sweep_spec
-from suite.batch_size.joint_choice import Counts, JointLaw, fit_joint_law
+from suite.batch_size.joint_choice import Counts, JointLaw
 from suite.papers.artifact import Frame, Groups, Missing
 
 PREDICTIONS = Path(__file__).parents[1] / "published" / "predictions" / "inverse_law.toml"
@@ -88,20 +88,6 @@ def known_counts(frame: Frame, network: Network, threshold: float) -> Counts:
     return {
         BY_NAME[name].rate or 0.0: crossings(searches(frame, [f"known {name}"]), threshold) for name in network.known
     }
-
-
-def fitted(frame: Frame, network: Network) -> dict[float, Prediction]:
-    """By threshold, both laws fitted to a network's stored curves in the same way. Raises Missing without them.
-
-    The printed law foretells that every batch arrives, so points that did not are left out of its fit.
-    """
-    found = {}
-    for threshold in network.thresholds:
-        counts = known_counts(frame, network, threshold)
-        reached = {rate: [u for u in curve if not u.censored] for rate, curve in counts.items()}
-        first = fit_joint_law(reached, pole=False)
-        found[threshold] = Prediction(fit_joint_law(counts), first.way, first.relaxation * first.noise)
-    return found
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from suite.communication.link import PAYLOAD
 from suite.cost_models.machines import DGX1, SANDY_BRIDGE, LayerCost, Machine, Setting, exchange, network
 from suite.cost_models.overlap import AllReduce, LayerTimes, NetworkTimes, delayed, rates
 from suite.papers.figure import Axes, Frame, Groups, RunSpec, np, pd, sns
-from suite.report.style import INK, PALETTE
+from suite.report.style import INK
 
 ALEXNET, GOOGLENET = "caffe_alexnet", "caffe_googlenet"
 LAYERS = RunSpec("matex_agd/layers")
@@ -286,8 +286,8 @@ def draw_bars(table: pd.DataFrame, axes: Axes, modelled: pd.DataFrame | None = N
     counts = sorted(table["devices"].unique().tolist())
     names = [f"{count} device{'s' * (count > 1)}" for count in counts]
     told = table.assign(devices=table["devices"].map(dict(zip(counts, names, strict=True))))
-    looks: dict[str, Any] = {"hue": "devices", "hue_order": names, "palette": PALETTE[: len(names)], "saturation": 1}
-    sns.barplot(told, x="approach", y="rate", order=approaches, **looks, ax=axes)
+    looks: dict[str, Any] = {"order": approaches, "hue": "devices", "hue_order": names, "saturation": 1}
+    sns.barplot(told, x="approach", y="rate", **looks, ax=axes)
     for count, bars in zip(counts, list(axes.containers), strict=True):
         rows = table[table["devices"] == count].set_index("approach").loc[approaches]
         at = [bar.get_x() + bar.get_width() / 2 for bar in bars]
@@ -307,9 +307,8 @@ def draw_link(table: pd.DataFrame, methods: Sequence[str], axes: Axes) -> None:
     speeds = [f"{speed / 1e6:,.0f} Mbit/s" for speed in SPEEDS]
     looks: dict[str, Any] = {"x": "approach", "y": "rate", "order": methods, "hue": "speed", "hue_order": speeds}
     seen, modelled = table[table["source"] == "link"], table[table["source"] == "cost model"]
-    colours = PALETTE[: len(speeds)]
     sns.barplot(
-        seen, **looks, palette=colours, saturation=1, capsize=0.15,
+        seen, **looks, saturation=1, capsize=0.15,
         estimator=lambda rates: log_interval(list(rates)).mean, errorbar=ends,
         err_kws={"color": INK, "linewidth": 0.8, "linestyle": "-"}, ax=axes,
     )  # fmt: skip

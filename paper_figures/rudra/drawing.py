@@ -65,9 +65,8 @@ def evaluations(frame: Frame, group: str, **named: str) -> pd.DataFrame:
 
 def draw_evaluations(axes: Axes, rows: pd.DataFrame, by: str) -> None:
     """``evaluations`` over epochs, a line a seed, told apart ``by`` a column; before training all are at chance."""
-    names = list(dict.fromkeys(rows[by]))
-    told: dict[str, Any] = {"hue": by, "style": by, "palette": PALETTE[: len(names)]}
-    sns.lineplot(rows[rows["epoch"] > 0], x="epoch", y="error", units="seed", estimator=None, ax=axes, **told)
+    told: dict[str, Any] = {"hue": by, "style": by, "units": "seed", "estimator": None}
+    sns.lineplot(rows[rows["epoch"] > 0], x="epoch", y="error", ax=axes, **told)
 
 
 def logarithmic(axes: Axes, which: str = "x") -> None:

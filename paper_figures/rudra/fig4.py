@@ -8,7 +8,7 @@ from __future__ import annotations
 from paper_figures.rudra.plans import JITTERS, SPLITS, clock, messages
 from suite.claims.intervals import Interval, wilson
 from suite.papers.figure import Artifact, Axes, Figure, Frame, Groups, pd, printed_value, sns
-from suite.report.style import GRID, PALETTE
+from suite.report.style import GRID
 
 
 def runs_b(profile: str) -> Groups:
@@ -47,8 +47,7 @@ def averages(frame: Frame) -> pd.DataFrame:
 @FIG4A.drawing
 def draw_a(frame: Frame, figure: Figure) -> None:
     axes = figure.subplots()
-    looks = {"palette": PALETTE[:2], "linewidth": 0.8, "errorbar": None, "ax": axes}
-    sns.lineplot(averages(frame), x="update", y="average", hue="group", **looks)
+    sns.lineplot(averages(frame), x="update", y="average", hue="group", linewidth=0.8, errorbar=None, ax=axes)
     for n in (1, 2):  # 5.1, Fig. 4
         axes.axhline(n, color=GRID, linestyle="--", label="printed means" if n == 1 else None)
     axes.set(xlabel="weight update", ylabel="average staleness (updates)", ylim=(0, 4))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,16 +66,3 @@ def receivers(sender: int, learners: int, fan_out: int) -> list[int]:
         return [0]
     first = sender * fan_out + 1
     return list(range(first, min(first + fan_out, learners)))
-
-
-def weighted_mean(node: Node, gradients: Sequence[Any]) -> Any:
-    """The average that reaches the top when each server relays sums with their counts: equal to the flat mean."""
-    return _sum(node, gradients) / node.size
-
-
-def _sum(node: Node, gradients: Sequence[Any]) -> Any:
-    parts = [gradients[learner] for learner in node.learners] + [_sum(child, gradients) for child in node.children]
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total

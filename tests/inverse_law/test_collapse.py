@@ -16,9 +16,17 @@ from scipy import stats
 
 from paper_figures.inverse_law import collapse
 from paper_figures.inverse_law.collapse import PANEL, Point, share_foretold
-from paper_figures.inverse_law.joint import NETWORKS, Prediction, collapse_runs, fitted, known_runs, predictions
+from paper_figures.inverse_law.joint import (
+    NETWORKS,
+    Network,
+    Prediction,
+    collapse_runs,
+    known_counts,
+    known_runs,
+    predictions,
+)
 from paper_figures.inverse_law.settings import LIMIT, curve_runs
-from suite.batch_size.joint_choice import JointLaw
+from suite.batch_size.joint_choice import JointLaw, fit_joint_law
 from suite.batch_size.law import Updates
 from suite.papers.artifact import Frame, Missing, read_frame
 from suite.papers.catalogue import entries
@@ -228,6 +236,20 @@ def test_misfits_and_their_spread_by_hand():
         0.1 + 4.3027 * 0.1 / math.sqrt(3), rel=1e-4
     )
     assert collapse.better(off, 2 * off).mean == pytest.approx(0.1)
+
+
+def fitted(frame: Frame, network: Network) -> dict[float, Prediction]:
+    """By threshold, both laws fitted to a network's stored curves in the same way.
+
+    The printed law foretells that every batch arrives, so points that did not are left out of its fit.
+    """
+    found = {}
+    for threshold in network.thresholds:
+        counts = known_counts(frame, network, threshold)
+        reached = {rate: [u for u in curve if not u.censored] for rate, curve in counts.items()}
+        first = fit_joint_law(reached, pole=False)
+        found[threshold] = Prediction(fit_joint_law(counts), first.way, first.relaxation * first.noise)
+    return found
 
 
 def test_constants_written_before_are_those_of_the_stored_runs() -> None:

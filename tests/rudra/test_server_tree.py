@@ -7,7 +7,7 @@ import torch
 from simulated_systems import COSTS
 
 from suite.parameter_server.placement import simulation
-from suite.parameter_server.topology import server_tree, weighted_mean
+from suite.parameter_server.topology import Node, server_tree
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,11 @@ from suite.parameter_server.topology import server_tree, weighted_mean
 def test_a_tree_averages_like_one_server(learners: int, per_leaf: int, fan_out: int) -> None:
     gradients = torch.randn(learners, 50, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     root = server_tree(learners, per_leaf, fan_out)
-    assert (weighted_mean(root, list(gradients)) - gradients.mean(0)).abs().max() < 1e-14
+
+    def relayed(node: Node) -> torch.Tensor:
+        return gradients[node.learners].sum(0) + sum(map(relayed, node.children))
+
+    assert (relayed(root) / root.size - gradients.mean(0)).abs().max() < 1e-14
 
 
 @pytest.mark.parametrize(("learners", "per_leaf", "fan_out"), [(8, 2, 2), (54, 8, 8), (100, 3, 3), (7, 7, 2)])
