@@ -55,6 +55,7 @@ class Board:
     runs: Mapping[str, int] = field(default_factory=dict)  # by row of ``empirical``: runs behind it, each once
     beside: Counter[str] = field(default_factory=Counter)  # what stand-ins say of claims that were not run
     single: int = 0  # verdicts among ``empirical`` that one run decides
+    decided_once: int = 0  # of those, how many decide at the claim's own size
     rows: Mapping[str, Counter[str]] = field(default_factory=dict)  # of rows of claims, counted nowhere else
     ours: Counter[str] = field(default_factory=Counter)  # verdicts on questions of ours, counted nowhere else
     families: int = 0  # verdicts among ``empirical`` that are corrected with others on the same runs
@@ -130,6 +131,7 @@ def board(verdicts: Iterable[Verdict]) -> Board:
         runs={row: len({run for v, ours in measured if v.rests_on == row for run in ours.runs}) for row in EMPIRICAL},
         beside=Counter(filter(None, map(stand_in, empirical))),
         single=sum(map(on_one_run, empirical)),
+        decided_once=sum(map(on_one_run, decided)),
         rows=tallies((), ((v.rests_on or NOTHING, v.verdict) for v in rows)),
         ours=Counter(v.verdict for v in questions),
         families=sum(v.family > 1 for v in empirical),

@@ -264,11 +264,12 @@ def headline(counted: Board) -> str:
     measured = claims - counted.empirical[NOTHING].total()
     decided = counted.decides.total() - counted.decides["inconclusive"] - counted.decides["undetermined"]
     once = f" ({counted.single} on one run)" if counted.single else ""
-    excused = f" Undetermined, for want of a printed setting, and failing by rule: {counted.excused}."
+    excused = f" {counted.excused} that fail by rule are *undetermined*, since a setting is not printed."
     first = sum(tally["registered"] for tally in counted.order.values())
     return (
         f"Of {claims} empirical claims {measured} are measured{once}, and {decided} of these are decided at the size "
-        f"that the claim speaks of. Today's rule, corrected, leaves {counted.standing} standing. For {first} of the "
+        f"that the claim speaks of, {counted.decided_once} on one run. Today's rule, corrected, leaves "
+        f"{counted.standing} standing. For {first} of the "
         "measured rule and runs stand as they were registered before the first of these began."
         f"{excused if counted.excused else ''}"
     )
