@@ -269,7 +269,7 @@ def test_a_bare_machine_runs_and_exports_from_the_source_tree(tmp_path: Path):
         "sys.meta_path.insert(0, Absent())\n"
         "from suite.cli import main\n"
         "for arguments in (\n"
-        "    'run isgd/fig6c rudra/fig7a --profile smoke --device cpu --budget 60', 'export --out runs.zip'\n"
+        "    'run isgd/alg1 rudra/fig7a --profile smoke --device cpu --budget 60', 'export --out runs.zip'\n"
         "):\n"
         "    sys.argv = ['suite', *arguments.split()]\n"
         "    try:\n"

@@ -54,5 +54,5 @@ def test_a_wrong_name_is_answered_with_near_ones(source: Layered, name: str, hel
 
 
 def test_an_id_that_is_no_claim_any_more_says_where_it_went(source: Layered):
-    with pytest.raises(SelectorError, match=r"^rudra/eq4/single is held by the test tests/rudra/"):
+    with pytest.raises(SelectorError, match=r"^rudra/eq4/single is held by the test tests/algorithms/"):
         found("rudra/eq4/single", source)
