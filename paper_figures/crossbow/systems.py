@@ -180,7 +180,7 @@ def draw_paths(frame: Frame, figure: Figure) -> None:
         "$w_0$", tuple(wide.iloc[0][[("x", "average"), ("y", "average")]]), (7, 2), textcoords="offset points"
     )
     axes.set(xlabel="first parameter", ylabel="second parameter")
-    axes.legend(title="")
+    axes.legend(title="", loc="upper right")
 
 
 FIG5.table(lambda frame: frame.run("algebra").curve("paths"))
