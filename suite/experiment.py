@@ -1,6 +1,6 @@
 """What executes a run: an experiment is a function from a specification and its surroundings to an outcome.
 
-Who writes one finds all three here.
+A module that defines one imports all three names from here.
 """
 
 from __future__ import annotations
