@@ -42,7 +42,7 @@ from suite.claims.estimate import Estimate
 from suite.claims.judge import CLAIM, CONTRADICTION, TEST, VERDICTS, Claim, Verdict
 from suite.papers.catalogue import entries, homes, paper, papers_of, places, published
 from suite.papers.measurement import judge_artifacts
-from suite.papers.register import LATE, REGISTERED, read
+from suite.papers.register import LATE, read
 from suite.report import speed
 from suite.report.answers import Answer, answers, beside_claims
 from suite.report.numerals import compared, few, markdown, ours
@@ -130,20 +130,15 @@ def _strength(verdict: Verdict) -> tuple[bool, int, bool, bool, bool, bool, int]
 
 
 def board_of_papers(verdicts: Sequence[Verdict]) -> str:
-    """A line per paper: what is decided, and stands today, what stand-ins say, the strongest number; Markdown.
-
-    It is the strongest of those that are decided, by a rule that was registered before their runs and stands today.
-    """
+    """A line per paper: claims, how many are measured, decided and stand today, and what stand-ins say; Markdown."""
     rows = []
     for found in _by_paper(verdicts):
         name, claims = found[0].claim.paper, [v for v in found if v.claim.kind == CLAIM and not v.claim.row_of]
         mine = [v for v in claims if v.rests_on in ("", *EMPIRICAL)]
         decided = [v for v in mine if v.decides and v.verdict in DECIDED]
-        best = min((v for v in decided if v.order == REGISTERED and stands(v)), key=_most_telling, default=None)
-        beside = counts(Counter(map(stand_in, mine)), STAND_INS.values())
-        told = _strongest(best) if best else "none decides"
-        rows.append((f"`{name}`", len(decided), sum(map(stands, decided)), len(mine), beside, told))
-    return markdown(["paper", "decided", "stand today", "claims", "stand-ins", "strongest number"], rows, "lrrrll")
+        told = len(mine), sum(v.measured is not None for v in mine), len(decided), sum(map(stands, decided))
+        rows.append((f"`{name}`", *told, counts(Counter(map(stand_in, mine)), STAND_INS.values())))
+    return markdown(["paper", "claims", "measured", "decided", "stand today", "stand-ins"], rows, "lrrrrl")
 
 
 def _most_telling(verdict: Verdict) -> tuple[object, ...]:
@@ -157,15 +152,6 @@ def _most_telling(verdict: Verdict) -> tuple[object, ...]:
     unbounded = not all(map(math.isfinite, (*verdict.measured.low, *verdict.measured.high)))
     doubted = bool(verdict.exploratory) or bare or unbounded or verdict.order == LATE
     return verdict.verdict not in DECIDED, doubted, scale, on_one_run(verdict), _strength(verdict)
-
-
-def _strongest(verdict: Verdict) -> str:
-    claim = verdict.claim
-    assert verdict.measured is not None
-    asked = "" if claim.rule == "order" else f" ({claim.basis}: {', '.join(compared(claim)[:2])})"
-    says = claim.says[:1].upper() + claim.says[1:].rstrip(".")
-    beside = f"; exploratory: {verdict.exploratory.verdict}" if verdict.exploratory else ""
-    return f"{says}: {ours(verdict.measured, claim)[0]}{asked}, **{said(verdict)}** ({verdict.rests_on}){beside}"
 
 
 def contradictory(home: Path) -> list[Claim]:

@@ -104,12 +104,11 @@ def test_what_fails_on_an_unprinted_setting_is_counted():
     assert "1 that fail by rule are *undetermined*" in first_table(made)
 
 
-def test_the_strongest_number_is_one_whose_rule_came_first_and_stands():
-    late, first = (replace(verdict("reproduced", WHOLE, True), order=order) for order in ("late", "registered"))
+def test_a_line_of_a_paper_counts_what_decides_and_what_stands():
+    first = verdict("reproduced", WHOLE, True)
     fallen = replace(first, exploratory=verdict("inconclusive", WHOLE))
     modelled = replace(first, rests_on=MODELLED, decides=False)
-    assert "none decides" in board_of_papers([late, fallen, modelled])
-    assert "It is so: holds (printed: holds), **reproduced, one run** (whole)" in board_of_papers([late, first])
+    assert board_of_papers([first, fallen, modelled]).splitlines()[-1] == "| `toy` | 3 | 3 | 2 | 1 |  |"
 
 
 def test_the_board_says_what_chance_explains():
