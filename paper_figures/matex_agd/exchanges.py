@@ -126,6 +126,7 @@ def link_runs(profile: str) -> Groups:
     return {} if profile == "smoke" else {"link": (LINK,)}
 
 
+STAGES = 16  # sums, about, into which neighbouring layers are joined for the hosts
 REPEATS = {"a": 5, "b": 8, "c": 8, "d": 8}  # five, beside other work, left the orders of these three open
 
 
@@ -144,7 +145,7 @@ def hosts_spec(letter: str) -> RunSpec:
             "devices": SHARED,
             "seconds": 1.0,
             "numbers": 1_000_000,
-            "stages": 16,
+            "stages": STAGES,
             "repeats": REPEATS[letter],
         },
     )

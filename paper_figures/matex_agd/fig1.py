@@ -206,7 +206,8 @@ def draw(letter: str, frame: Frame, figure: Figure) -> None:
     left, *right = figure.subplots(1, 2, width_ratios=(1.25, 1)) if len(over_link) else [figure.subplots()]
     if len(on_hosts):
         exchanges.draw_bars(on_hosts, left, modelled[modelled["devices"] > 1])
-        what = "modelled compute, real exchange" + (" of 16 joined sums" if name == exchanges.GOOGLENET else "")
+        joined = f" of {exchanges.STAGES} joined sums" if name == exchanges.GOOGLENET else ""
+        what = f"modelled compute, real exchange{joined}"
     else:
         exchanges.draw_bars(modelled, left)
         what = "cost model"

@@ -249,16 +249,18 @@ def headline(counted: Board) -> str:
         return "There are no empirical claims."
     measured = claims - counted.empirical[NOTHING].total()
     decided = counted.decides.total() - counted.decides["inconclusive"] - counted.decides["undetermined"]
-    once = f" ({counted.single} on one run)" if counted.single else ""
     excused = f" {counted.excused} that fail by rule are *undetermined*, since a setting is not printed."
     first = sum(tally["registered"] for tally in counted.order.values())
     return (
-        f"Of {claims} empirical claims {measured} are measured{once}, and {decided} of these are decided at the size "
-        f"that the claim speaks of, {counted.decided_once} on one run. Today's rule, corrected, leaves "
-        f"{counted.standing} standing. For {first} of the "
-        "measured rule and runs stand as they were registered before the first of these began."
-        f"{excused if counted.excused else ''}"
+        f"Of {claims} empirical claims {measured} are measured{_once(counted.single)}, and {decided} of these are "
+        f"decided at the size that the claim speaks of{_once(counted.decided_once)}. Today's rule, corrected, leaves "
+        f"{counted.standing} standing. For {first} of the measured rule and runs stand as they were registered "
+        f"before the first of these began.{excused if counted.excused else ''}"
     )
+
+
+def _once(count: int) -> str:
+    return f" ({count} on one run)" if count else ""
 
 
 def _table(title: str, columns: Sequence[str], rows: Mapping[str, Counter[str]]) -> str:
