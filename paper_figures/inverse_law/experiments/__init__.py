@@ -33,7 +33,7 @@ NOISE = (
 DEEP, DEEP_BY_ADAM = 30.0, 400.0
 DEEP_WAY = {"cifar10": 0.8, "cifar100": 2.1}  # times as far as LeNet they go: 0.4 to 1.1, 2.0 to 2.4
 UNREACHED = 90  # stored searches below the smallest batch went 15 to 90 times N_inf, to their limit
-TYPICAL_TRANSLATION = 900  # updates of a translation; the means of the stored curves are 530 to 930
+TYPICAL_TRANSLATION = 900  # updates of a translation at rate 1; the means of the stored curves are 530 to 930
 SECONDS_PER_WORD, WORDS_PER_SENTENCE = 0.8e-4, 18
 # Examples that a test of a sweep reads, as a share of its sample: it reads the worst first and ends where their sum
 # decides. The stored searches read 0.15 to 0.73 on the geometric grid, and 0.08 where every update is tested. Where
@@ -92,9 +92,10 @@ def lowest(spec: RunSpec) -> float:
 
 
 def translate_seconds(spec: RunSpec) -> float:
-    """Words of all updates and tests, at a rate that falls with the square of the hidden units."""
+    """Words of all updates, of which a small rate needs more, and of tests, by the square of the hidden units."""
     s = spec.settings
-    words = TYPICAL_TRANSLATION * s["words"] + TYPICAL_TESTS * s["sample"] * WORDS_PER_SENTENCE / 2
+    updates = min(s["limit"], TYPICAL_TRANSLATION / s["rate"])
+    words = updates * s["words"] + TYPICAL_TESTS * s["sample"] * WORDS_PER_SENTENCE / 2
     return words * SECONDS_PER_WORD * max(1.0, (s["model"]["hidden"] / 32) ** 2)
 
 
