@@ -9,6 +9,8 @@ from suite.runner.cost import FLOPS_PER_SECOND, gradient_seconds, test_seconds
 from suite.spec import RunSpec
 from suite.training.settings import TRAINING
 
+# Of two threads that learn at once over one that learns alone, in processor time, by the stored run.
+TWO_AT_ONCE = 2.4
 AUTOGRAD = 3e-3  # seconds of a step whose learners share autograd's one network, beside its images
 
 
@@ -39,7 +41,7 @@ def engine_seconds(spec: RunSpec) -> float:
     """Seven sides of as many learners as there are, and one of each number of them; the tuner takes a few more."""
     s = spec.settings
     tasks = (7 * s["learners"] + sum(range(1, s["most"] + 1))) * s["turns"] * (s["repeats"] + 1)
-    return gradient_seconds(s["model"], tasks * s["batch"], tasks)
+    return TWO_AT_ONCE * gradient_seconds(s["model"], tasks * s["batch"], tasks)
 
 
 def hosts_seconds(spec: RunSpec) -> float:
