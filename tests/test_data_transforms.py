@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
@@ -29,6 +31,13 @@ def test_mean_image_is_taken_per_pixel_and_unscaled(pixels: Tensor) -> None:
     expected = pixels.double() - pixels.double().mean(0)
     assert torch.allclose(found, expected, rtol=0, atol=2**-15)  # float32 near 255
     assert float(found.mean(0).abs().max()) < 1e-4
+
+
+def test_pictures_are_enlarged_between_their_pixels_after_scaling() -> None:
+    columns = torch.tensor([[0, 100], [0, 100]], dtype=torch.uint8).expand(3, 1, 2, 2)
+    found = replace(fit("unit", columns), enlarge=4)(columns)
+    assert found.shape == (3, 1, 4, 4)
+    assert torch.allclose(255 * found, torch.tensor([0.0, 25.0, 75.0, 100.0]).expand(3, 1, 4, 4))
 
 
 @pytest.mark.parametrize(("rule", "over"), [("standardise", (0, 2, 3)), ("standardise-global", (0, 1, 2, 3))])

@@ -23,6 +23,7 @@ PARAMETERS: list[tuple[str, dict[str, Any], int]] = [
     ("caffe_cifar_full", {}, 89_578),
     ("caffe_alexnet", {}, 60_965_224),
     ("caffe_alexnet", {"groups": 1}, 62_378_344),
+    ("narrow_alexnet", {}, 371_284),
     ("caffe_googlenet", {}, 13_378_280),
     ("caffe_googlenet", {"aux": False}, 6_998_552),
     ("lenet_small", {}, 43_158),
@@ -132,6 +133,10 @@ def test_initial_values_of_caffes_networks() -> None:
     alexnet = network("caffe_alexnet", **SMALL["caffe_alexnet"])
     for key, bias in {key: p for key, p in alexnet.named_parameters() if key.endswith("bias")}.items():
         assert (bias == (0.0 if key in ("conv1.bias", "conv3.bias", "fc8.bias") else 0.1)).all()
+    narrow = dict(network("narrow_alexnet").named_parameters())
+    for key, std, fewer in (("conv1", 0.01, 1), ("conv2", 0.01, 8), ("fc6", 0.005, 288), ("fc7", 0.005, 8)):
+        values = narrow[f"{key}.weight"]
+        assert abs(values.std().item() / (std * fewer**0.5) - 1) < 6 / (2 * values.numel()) ** 0.5
     google = network("caffe_googlenet", **SMALL["caffe_googlenet"])
     zero = [key for key, p in google.named_parameters() if key.endswith("bias") and (p == 0).all()]
     assert zero == ["aux1.6.bias", "aux2.6.bias", "head.3.bias"]

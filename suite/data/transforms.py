@@ -11,7 +11,7 @@ recomputed without carrying anything else along.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import torch
@@ -38,22 +38,26 @@ _FIT_ROWS = 4096  # pictures summed at a time, bounding the float64 copy to abou
 class Transform:
     """Affine in the pixel: ``(x - shift) * scale`` in float32, then a margin of zeros, as ``dtype``.
 
-    The margin is zero *after* scaling, as Crossbow pads CIFAR, and is what turns 28x28 into 32x32.
+    The margin is zero *after* scaling, as Crossbow pads CIFAR, and is what turns 28x28 into 32x32. ``enlarge`` is the
+    height and width to which pictures are enlarged between their pixels (bilinear), 0 for as they are.
     """
 
     shift: Tensor  # [C, H, W], [C, 1, 1] or [1, 1, 1]
     scale: Tensor  # the same, or 0-d
     margin: int = 0  # pixels added on each side
     dtype: torch.dtype = torch.float32
+    enlarge: int = 0
 
     def __call__(self, pixels: Tensor) -> Tensor:
         """Network input [..., C, H + 2 margin, W + 2 margin] of uint8 pixels [..., C, H, W]."""
         scaled = (pixels.to(torch.float32) - self.shift) * self.scale
+        if self.enlarge:
+            scaled = functional.interpolate(scaled, self.enlarge, mode="bilinear")
         return (functional.pad(scaled, (self.margin,) * 4) if self.margin else scaled).to(self.dtype)
 
     def to(self, device: torch.device | str, dtype: torch.dtype = torch.float32) -> Self:
         """The same transform for pixels on ``device``, to numbers of this type."""
-        return type(self)(self.shift.to(device), self.scale.to(device), self.margin, dtype)
+        return replace(self, shift=self.shift.to(device), scale=self.scale.to(device), dtype=dtype)
 
 
 def fit(rule: str, inputs: Tensor, size: int | None = None) -> Transform:

@@ -18,6 +18,7 @@ grouped convolutions, 62.4 M and 76.0 M without. The suite uses ``caffe_alexnet`
 
 from __future__ import annotations
 
+import math
 from math import prod
 
 from torch import Tensor, nn
@@ -117,41 +118,56 @@ def bias(value: float) -> ParameterSpec:
     return ParameterSpec(Constant(value), lr_multiplier=2.0, decay_multiplier=0.0)
 
 
-def caffe_alexnet(*, input_size: int = 227, classes: int = 1000, groups: int = 2) -> Chain:
-    """AlexNet: normalisation before pooling, some biases 0.1; ``groups=1`` gives 62,378,344 parameters."""
-    weight, zero, raised = Gaussian(0.01), bias(0.0), bias(0.1)
+def caffe_alexnet(*, input_size: int = 227, classes: int = 1000, groups: int = 2, width: int = 1) -> Chain:
+    """AlexNet: normalisation before pooling, some biases 0.1; ``groups=1`` gives 62,378,344 parameters.
+
+    Every layer but the last has its outputs divided by ``width``. Weights that read fewer inputs than those of the
+    whole network are drawn with Caffe's deviation times the root of how many times fewer, so that what they sum to
+    spreads as there. With 67 pixels all windows fit, as with 227, and one place is left of the map.
+    """
+    if 96 % (groups * width):
+        raise ValueError(f"width={width} must divide 96 channels in {groups} groups")
+    c1, c2, c3, full = (outputs // width for outputs in (96, 256, 384, 4096))
+    fewer = math.sqrt(width)
+    weight, zero, raised = Gaussian(0.01 * fewer), bias(0.0), bias(0.1)
 
     def norm_and_pool(stage: int) -> Layers:
         return [(f"norm{stage}", AcrossChannelLRN(5, 1e-4, 0.75)), (f"pool{stage}", caffe_max_pool(3, 2))]
 
     shape = (3, input_size, input_size)
     layers: Layers = [
-        ("conv1", Conv2d(3, 96, 11, stride=4, weight=weight, bias=zero)),
+        ("conv1", Conv2d(3, c1, 11, stride=4, weight=Gaussian(0.01), bias=zero)),
         ("relu1", nn.ReLU()),
         *norm_and_pool(1),
-        ("conv2", Conv2d(96, 256, 5, padding=2, groups=groups, weight=weight, bias=raised)),
+        ("conv2", Conv2d(c1, c2, 5, padding=2, groups=groups, weight=weight, bias=raised)),
         ("relu2", nn.ReLU()),
         *norm_and_pool(2),
-        ("conv3", Conv2d(256, 384, 3, padding=1, weight=weight, bias=zero)),
+        ("conv3", Conv2d(c2, c3, 3, padding=1, weight=weight, bias=zero)),
         ("relu3", nn.ReLU()),
-        ("conv4", Conv2d(384, 384, 3, padding=1, groups=groups, weight=weight, bias=raised)),
+        ("conv4", Conv2d(c3, c3, 3, padding=1, groups=groups, weight=weight, bias=raised)),
         ("relu4", nn.ReLU()),
-        ("conv5", Conv2d(384, 256, 3, padding=1, groups=groups, weight=weight, bias=raised)),
+        ("conv5", Conv2d(c3, c2, 3, padding=1, groups=groups, weight=weight, bias=raised)),
         ("relu5", nn.ReLU()),
         ("pool5", caffe_max_pool(3, 2)),
     ]
-    features = prod(output_shape(layers, shape))
+    features = prod(output_shape(layers, shape))  # 6 x 6 places of 256 channels in the whole network
+    first = Gaussian(0.005 * math.sqrt(9216 / features))
     layers += [
         ("flatten", nn.Flatten()),
-        ("fc6", Linear(features, 4096, weight=Gaussian(0.005), bias=raised)),
+        ("fc6", Linear(features, full, weight=first, bias=raised)),
         ("relu6", nn.ReLU()),
         ("drop6", nn.Dropout(0.5)),
-        ("fc7", Linear(4096, 4096, weight=Gaussian(0.005), bias=raised)),
+        ("fc7", Linear(full, full, weight=Gaussian(0.005 * fewer), bias=raised)),
         ("relu7", nn.ReLU()),
         ("drop7", nn.Dropout(0.5)),
-        ("fc8", Linear(4096, classes, weight=weight, bias=zero)),
+        ("fc8", Linear(full, classes, weight=weight, bias=zero)),
     ]
     return Chain(layers, shape, classes)
+
+
+def narrow_alexnet(*, input_size: int = 67, classes: int = 100, width: int = 8) -> Chain:
+    """AlexNet an eighth as wide, for CIFAR-100's pictures enlarged: 371,284 parameters."""
+    return caffe_alexnet(input_size=input_size, classes=classes, width=width)
 
 
 # inception: 1x1, 3x3 reduce, 3x3, 5x5 reduce, 5x5, pool projection (Szegedy et al., 2015, Table 1)

@@ -10,7 +10,14 @@ import torch
 from torch import nn
 
 from suite.models import inverse_law
-from suite.models.caffe import GoogLeNet, caffe_alexnet, caffe_cifar_full, caffe_cifar_quick, caffe_lenet
+from suite.models.caffe import (
+    GoogLeNet,
+    caffe_alexnet,
+    caffe_cifar_full,
+    caffe_cifar_quick,
+    caffe_lenet,
+    narrow_alexnet,
+)
 from suite.models.crossbow import crossbow_lenet, crossbow_resnet32, crossbow_resnet50, crossbow_vgg16
 from suite.models.network import Network
 from suite.models.small import digits_lenet, linear, tiny_bn
@@ -25,6 +32,7 @@ CLASSIFIERS: Table[Callable[..., Network]] = Table(
         "caffe_cifar_quick": caffe_cifar_quick,
         "caffe_cifar_full": caffe_cifar_full,
         "caffe_alexnet": caffe_alexnet,
+        "narrow_alexnet": narrow_alexnet,
         "caffe_googlenet": GoogLeNet,
         "lenet_small": inverse_law.lenet_small,
         "lenet_medium": inverse_law.lenet_medium,

@@ -25,6 +25,7 @@ GRADIENT = {
     "lenet_small": (70e-6, 0.1e-3),
     "lenet_medium": (122e-6, 0.5e-3),
     "lenet_large": (353e-6, 2.1e-3),
+    "narrow_alexnet": (680e-6, 3e-3),
     "resnet20": (4.0e-3, 11e-3),
     "vgg_large": (4.2e-3, 32e-3),
     "vgg_medium": (3.1e-3, 18e-3),
@@ -38,6 +39,7 @@ TEST = {
     "caffe_lenet": 90e-6,
     "character_transformer": 400e-6,
     "crossbow_resnet32": 2.0e-3,
+    "narrow_alexnet": 490e-6,
     "resnet20": 1.2e-3,
 }
 OVERHEAD = 0.3e-3  # seconds per update outside the network: indices, pictures, the solver's step

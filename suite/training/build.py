@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -258,11 +258,11 @@ def assemble(
     device, dtype = execution["device"], DTYPES[execution["precision"]]
     data = thaw(settings["data"])
     name, rule = data.pop("name"), data.pop("transform", "scale")
-    subset = data.pop("subset", None)
+    subset, enlarge = data.pop("subset", None), data.pop("enlarge", 0)
     training = images.load_images(name, "train", root=data_root, **data).to(device)
     testing = images.load_images(name, "test", root=data_root, **data).to(device)
     inputs, targets = training.inputs, training.targets
-    decode = transforms.fit(rule, training.inputs).to(device, dtype)
+    decode = replace(transforms.fit(rule, training.inputs).to(device, dtype), enlarge=enlarge)
     if subset is not None:
         drawn = subset_draw(name, len(targets))[:subset]
         inputs, targets = inputs[drawn], targets[drawn]
@@ -270,7 +270,8 @@ def assemble(
     flat = FlatModule(network, channels_last=execution["channels_last"])
     augmentation = None
     if "augment" in settings:
-        augmentation = Augmentation(crop_flip(settings["augment"]), *inputs.shape[-2:])
+        extent = (enlarge, enlarge) if enlarge else inputs.shape[-2:]
+        augmentation = Augmentation(crop_flip(settings["augment"]), *extent)
     problem = Classification(
         flat, inputs, targets, decode, augmentation=augmentation, numerics=Numerics.of(execution)
     )

@@ -2,7 +2,7 @@
 
 Settings (plain values; the table of all is :data:`suite.training.settings.TRAINING`)::
 
-    data       {name, transform, subset?, ...}   model      {name, ...options}
+    data       {name, transform, enlarge?, subset?, ...}  model      {name, ...options}
     algorithm  {name, ...its fields}                      descent    {rule, momentum, decay, multipliers?}
     rate, drops [[turn, factor], ...], restart?           batch, workers
     schedule   {name?, warmup, cosine, ...}               (optional: factors of the rate, see schedules.shape_at)
@@ -18,6 +18,7 @@ Settings (plain values; the table of all is :data:`suite.training.settings.TRAIN
 has no stopping rule, drops or schedule unless it names them. Its last weights are the first of the run, whose solver
 begins with no memory. Rudra's section 5.5 starts softsync under AdaGrad from one epoch of hardsync:
 ``{updates, algorithm: {n: 0}, descent: {rule: caffe, momentum: 0.9}, rate}``.
+``data.enlarge`` is the height and width to which pictures are enlarged for the network.
 Evaluations read all test images, or the first ``evaluate.test_examples`` of them.
 ``stop`` ends a run ``after`` (0) evaluations after the median of ``median`` (1) of them in a row fell below a bound.
 An ``exchange`` adds a column ``sent`` to the evaluations: the bytes that each worker has handed to sums until then.

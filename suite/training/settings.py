@@ -25,7 +25,7 @@ TRAINING: dict[str, Kind] = {
     "restart": bool,
     "data": dict,
     **dict.fromkeys(("data.name", "data.transform", "data.digest"), str),
-    **dict.fromkeys(("data.subset", "data.size", "data.examples"), 1),
+    **dict.fromkeys(("data.subset", "data.size", "data.examples", "data.enlarge"), 1),
     "evaluate": dict,
     "evaluate.every": 1,
     "evaluate.test_examples": 1,
