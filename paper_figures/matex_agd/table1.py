@@ -9,6 +9,7 @@ on how many classes or examples there are.
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from itertools import combinations, pairwise
 from typing import Any
@@ -16,22 +17,38 @@ from typing import Any
 from paper_figures.matex_agd import settings
 from paper_figures.matex_agd.settings import CHECKPOINTS
 from suite.claims.intervals import LEVEL, Interval, least, mean_interval, quantile
-from suite.papers.figure import Artifact, Axes, Figure, Frame, Missing, Quantity, np, pd, printed_value, sns
+from suite.papers.figure import Artifact, Axes, Figure, Frame, Groups, Missing, Quantity, np, pd, printed_value, sns
 from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE
 
 ROWS = ("serial", "sgd", "agd1", "agd2")  # best first
 BATCHES = (1000, 2000, 3000, 4000, 5000)
-DATA = {"smoke": "digits", "reduced": "cifar10", "paper": "ImageNet"}  # of Table 1, by profile
-NAMES = {"digits": "LeNet, embedded digits", "cifar10": "Caffe-Quick, CIFAR-10", "ImageNet": "ImageNet"}
+DATA = {"smoke": "digits", "reduced": "cifar100", "paper": "ImageNet"}  # of Table 1, by profile
+QUICK = "cifar10"  # of the first stand-in
+NAMES = {
+    "digits": "LeNet, embedded digits",
+    "cifar100": "narrow AlexNet, CIFAR-100",
+    "cifar10": "Caffe-Quick, CIFAR-10",
+    "ImageNet": "ImageNet",
+}
+CLASSES = {"digits": 10, "mnist": 10, "cifar10": 10, "cifar100": 100, "ImageNet": 1000}
+
+
+def to_the_end(profile: str) -> Groups:
+    """Fig. 1(b)'s trainings of stand-ins, drawn beside."""
+    if profile != "reduced":
+        return {}
+    return {f"end {row}": specs for row, specs in settings.whole_training(profile).items()} | settings.lenet(profile)
 
 
 PANEL = Artifact(
     "matex_agd/table1",
     "AlexNet accuracy after every 1000 batches on the DGX-1",
-    lambda profile: {**settings.table1(profile), "gap": (settings.GAP,)},
-    alt="Accuracy over batches, printed and on the stand-in, for serial, synchronous and delayed training; and how "
-    "far rounding, the workers' own parts of the data and another seed set two runs apart, beside the printed gap",
-    size=(10.4, 3.6),
+    lambda profile: {**settings.table1(profile), **settings.quick(profile), "gap": (settings.GAP,)},
+    beside=to_the_end,
+    alt="Accuracy over batches, printed and on stand-ins, early and to the end, for serial, synchronous and delayed "
+    "training; and how far rounding, the workers' own parts of the data and another seed set two runs apart, beside "
+    "the printed gap",
+    size=(10.4, 6.6),
 )
 
 
@@ -43,9 +60,12 @@ def printed_table() -> dict[str, list[float]]:
 # ---------------------------------------------------------------- accuracies and their spread
 
 
-def accuracies(frame: Frame, row: str, checkpoints: int = CHECKPOINTS) -> pd.DataFrame:
-    """Top-1 accuracy by seed (rows) and checkpoint (columns); a run that diverged stays at chance from there on."""
-    chance = 1 / (1000 if frame.profile == "paper" else 10)  # one of ImageNet's classes, or of the stand-ins'
+def accuracies(frame: Frame, row: str, checkpoints: int = CHECKPOINTS, data: str = "") -> pd.DataFrame:
+    """Top-1 accuracy by seed (rows) and checkpoint (columns); a run that diverged stays at chance from there on.
+
+    ``data`` is the set that the row learns from, by default the profile's own.
+    """
+    chance = 1 / CLASSES[data or DATA[frame.profile]]
     seen = {}
     for at, run in zip(frame.here(row), frame.runs_of(row), strict=True):
         table = run.curve("evaluations")
@@ -76,9 +96,9 @@ def spread_of_one_seed(frame: Frame) -> tuple[pd.Series, int]:
     return quantile(freedom, LEVEL) * logs.std(), freedom
 
 
-def level(frame: Frame, row: str, place: int) -> Interval:
+def level(frame: Frame, row: str, place: int, data: str = "") -> Interval:
     """Accuracy of a row at a checkpoint, over its seeds."""
-    seen = accuracies(frame, row)[place].tolist()
+    seen = accuracies(frame, row, data=data)[place].tolist()
     if len(seen) > 1:
         return mean_interval(seen)
     (value,) = seen
@@ -116,6 +136,12 @@ for row in ROWS:
             beside=("gap",),
             note=partial(note, f" at checkpoint {place} of {CHECKPOINTS}"),
         )
+    name = f"quick {row}"
+    PANEL.quantities[f"quick-{row}"] = Quantity(
+        partial(level, row=name, place=CHECKPOINTS, data=QUICK),
+        (name,),
+        note=f"{NAMES[QUICK]}, at the last checkpoint",
+    )
 for name, some, text in (
     ("order", ROWS[::-1], "each row over the next where they are nearest"),
     ("tradeoff", ROWS[:0:-1], "AGD 1 over AGD 2 and SGD over AGD 1 where they are nearest, of five checkpoints"),
@@ -145,15 +171,31 @@ def table(frame: Frame) -> pd.DataFrame:
         for row, values in printed_table().items()
         for place, (batch, value) in enumerate(zip(BATCHES, values, strict=True), start=1)
     ]
-    stored = [row for row in settings.LABELS if frame.here(row)]
-    if not stored:
-        frame.needed(settings.LABELS)
     parts = [pd.DataFrame(found)]
-    for row in stored:
-        long = accuracies(frame, row).stack().rename("accuracy").reset_index()
-        every = settings.table1(frame.profile)[row][0].settings["evaluate"]["every"]
-        parts.append(long.assign(source=DATA[frame.profile], row=row, batches=every * long["checkpoint"]))
+    for title, (data, checkpoints, groups) in ours(frame.profile).items():
+        for group in filter(frame.here, groups):
+            long = accuracies(frame, group, checkpoints, data).stack().rename("accuracy").reset_index()
+            every = groups[group][0].settings["evaluate"]["every"]
+            row = group.rpartition(" ")[2]
+            parts.append(long.assign(source=title, row=row, batches=every * long["checkpoint"]))
+    if not parts[1:]:
+        frame.needed(settings.LABELS)
     return pd.concat(parts, ignore_index=True).assign(row=lambda rows: rows["row"].map(settings.LABELS))
+
+
+def ours(profile: str) -> dict[str, tuple[str, int, Groups]]:
+    """What is drawn of ours, by panel: the data set, how many checkpoints, and the groups of runs."""
+    data = DATA[profile]
+    found: dict[str, tuple[str, int, Groups]] = {NAMES[data]: (data, CHECKPOINTS, settings.table1(profile))}
+    if profile == "reduced":
+        end = to_the_end(profile)
+        whole, lenet = ({name: end[name] for name in end if name.startswith(kind)} for kind in ("end", "lenet"))
+        found |= {
+            f"{NAMES[data]}, to the end": (data, settings.WHOLE_CHECKPOINTS, whole),
+            NAMES[QUICK]: (QUICK, CHECKPOINTS, settings.quick(profile)),
+            "LeNet, MNIST, to the end": ("mnist", CHECKPOINTS, lenet),
+        }
+    return found
 
 
 def apart(frame: Frame) -> pd.DataFrame:
@@ -181,22 +223,28 @@ def apart(frame: Frame) -> pd.DataFrame:
 @PANEL.drawing
 def draw(frame: Frame, figure: Figure) -> None:
     """Printed accuracies, ours, and the doubt about serial and SGD; on ImageNet ours stand among the printed."""
-    rows = table(frame)
-    printed, ours = rows[rows["source"] == "printed"], rows[rows["source"] != "printed"]
-    seeds = int(ours["seed"].max()) + 1
-    told = f"{NAMES[DATA[frame.profile]]}, {seeds} seed{'s' * (seeds > 1)}"
-    left, *middle, right = figure.subplots(1, 2 if frame.profile == "paper" else 3)
+    of = dict(tuple(table(frame).groupby("source", sort=False)))
+    printed, on_imagenet = of.pop("printed"), of.pop(NAMES["ImageNet"], None)
+    grid = figure.subplots(2, max(1, math.ceil((2 + len(of)) / 2)), squeeze=False).flat
+    left, *middle, right = grid[: 2 + len(of)]
+    for unused in grid[2 + len(of) :]:
+        unused.remove()
     draw_rows(left, printed, printed=True)
-    if middle:
-        draw_rows(middle[0], ours, printed=False)
-        left.set_title("as printed: AlexNet, ImageNet")
-        middle[0].set_title(f"stand-in: {told}")
-    else:
+    left.set_title("as printed: AlexNet, ImageNet")
+    for axes, (title, rows) in zip(middle, of.items(), strict=True):
+        draw_rows(axes, rows, printed=False)
+        axes.set_title(f"{title}, {seeds_of(rows)}")
+    if on_imagenet is not None:
         for line in left.lines:
             line.set_label("_printed")
-        draw_rows(left, ours, printed=False)
-        left.set_title(f"AlexNet, {told}; open: printed")
+        draw_rows(left, on_imagenet, printed=False)
+        left.set_title(f"AlexNet, ImageNet, {seeds_of(on_imagenet)}; open: printed")
     draw_apart(frame, right)
+
+
+def seeds_of(rows: pd.DataFrame) -> str:
+    seeds = int(rows["seed"].max()) + 1
+    return f"{seeds} seed{'s' * (seeds > 1)}"
 
 
 def draw_rows(axes: Axes, table: pd.DataFrame, *, printed: bool) -> None:

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from fabricated_frames import frame_of, student
 from matex_worlds import PRINTED, evaluations, gap, hosts, layers, link, panels, rates, seconds, table1, three_seeds
@@ -15,8 +16,7 @@ from matplotlib.figure import Figure
 from paper_figures.matex_agd import exchanges, fig1
 from paper_figures.matex_agd import table1 as of_table1
 from paper_figures.matex_agd.exchanges import ALEXNET, CASES, DELAYED, GOOGLENET, LAYER_WISE, SHARED, SPEEDS
-from paper_figures.matex_agd.fig1 import TRAINED
-from paper_figures.matex_agd.settings import LABELS
+from paper_figures.matex_agd.settings import LABELS, TRAINED
 from paper_figures.matex_agd.table1 import BATCHES, ROWS
 from suite.claims.judge import judge
 from suite.papers.artifact import Frame, Missing
@@ -56,7 +56,7 @@ def test_an_accuracy_is_the_mean_of_its_seeds(row: str, place: int) -> None:
     name = f"table1/{row}-b{BATCHES[place]}"
     measured = found(name, table1(SEEDS, profile="reduced"))
     assert measured.spans == (pytest.approx(student(SEEDS[row][:, place])),)
-    assert (measured.n, measured.note) == (3, f"cifar10 at checkpoint {place + 1} of 5")
+    assert (measured.n, measured.note) == (3, f"cifar100 at checkpoint {place + 1} of 5")
     two = table1({each: seeds[:2] for each, seeds in SEEDS.items()}, profile="reduced")
     assert QUANTITIES[name].value(two).mean == pytest.approx(SEEDS[row][:2, place].mean())
     # one seed is as wide as five of the stand-in lie apart: t of 4 degrees times the deviation of -2 .. 2
@@ -102,7 +102,7 @@ def test_a_run_that_diverged_stays_at_chance_and_counts() -> None:
     assert of_table1.accuracies(ends, "agd2").to_numpy().tolist() == [pytest.approx([0.002, 0.0015, *[0.001] * 3])]
     runs = [evaluations(found) for found in ([], [0.3, 0.4, 0.5, 0.6, 0.7])]
     seen = of_table1.accuracies(frame_of({"agd1": runs}, "reduced"), "agd1")
-    assert seen.to_numpy().tolist() == [[0.1] * 5, pytest.approx([0.3, 0.4, 0.5, 0.6, 0.7])]
+    assert seen.to_numpy().tolist() == [[0.01] * 5, pytest.approx([0.3, 0.4, 0.5, 0.6, 0.7])]
 
 
 def test_a_row_that_is_missing_costs_itself_alone() -> None:
@@ -114,7 +114,8 @@ def test_a_row_that_is_missing_costs_itself_alone() -> None:
 
 
 def test_the_table_holds_all_that_is_printed_and_stored() -> None:
-    for frame, panels_, rows in ((ONE, 2, 40), (table1(SEEDS, profile="reduced"), 3, 80)):
+    both = SEEDS | {f"quick {row}": seeds for row, seeds in SEEDS.items()}
+    for frame, panels_, rows in ((ONE, 2, 40), (table1(both, profile="reduced"), 4, 140)):
         table = of_table1.table(frame)
         assert len(table) == rows
         printed = table[table["source"] == "printed"]
@@ -122,7 +123,8 @@ def test_the_table_holds_all_that_is_printed_and_stored() -> None:
         figure = Figure()
         of_table1.draw(frame, figure)
         assert len(figure.axes) == panels_
-    assert figure.axes[1].get_title() == "stand-in: Caffe-Quick, CIFAR-10, 3 seeds"
+    titles = [axes.get_title() for axes in figure.axes[1:3]]
+    assert titles == ["narrow AlexNet, CIFAR-100, 3 seeds", "Caffe-Quick, CIFAR-10, 3 seeds"]
     with pytest.raises(Missing, match="serial"):
         of_table1.table(frame_of({row: [None] for row in LABELS}))
 
@@ -330,7 +332,8 @@ def whole(ends: dict[str, float], seeds: int = 4, count: int = 45) -> Frame:
     accuracies = {
         row: [[0.3] * (count - 3) + [end(row, s) + 0.01, 0.31, end(row, s)] for s in range(seeds)] for row in TRAINED
     }
-    return table1(accuracies, profile="paper" if count == 45 else "reduced")
+    earlier = {f"lenet {row}": [[0.9] * 4 + [end(row, s)] for s in range(seeds)] for row in TRAINED}
+    return table1(accuracies | earlier, profile="paper" if count == 45 else "reduced")
 
 
 def ends_of(frame: Frame, row: str) -> Any:
@@ -347,7 +350,9 @@ def test_ends_of_training_by_hand() -> None:
     means = [student(ends[row]) for row in TRAINED]
     assert found("fig1b/alexnet-54", frame).spans == (pytest.approx(max(means, key=lambda s: abs(s[0] - 54))),)
     assert found("fig1b/alexnet-54", frame).note.startswith("ImageNet, the row at the end")
-    assert found("fig1b/final-accuracy-kept", whole(ENDS, count=5)).note.startswith("mnist, AGD 1-3 less serial")
+    short = whole(ENDS, count=9)
+    assert found("fig1b/final-accuracy-kept", short).note.startswith("cifar100, AGD 1-3 less serial")
+    assert found("fig1b/lenet-kept", short).spans == found("fig1b/final-accuracy-kept", short).spans
     assert verdict("fig1b/alexnet-54", whole(ENDS, seeds=1)) == "inconclusive"
 
 
@@ -358,7 +363,14 @@ def test_one_approach_that_falls_behind_is_found(late: str) -> None:
     behind = whole(ENDS | {late: 0.5})
     assert [verdict(f"fig1b/{name}", behind) for name in names] == ["not reproduced"] * 4
     assert found("fig1b/same-iterations", behind).values == (pytest.approx(8 / 12),)
-    assert found("fig1b/same-iterations", whole(ENDS | {late: fig1.WHOLE["paper"][2] - 0.01})).values[0] < 1
+    assert found("fig1b/same-iterations", whole(ENDS | {late: 0.515})).values[0] < 1
+    least = ends_of(whole(ENDS, count=9), "serial").mean() - 1  # a point below the end of serial training
+    for away, share in ((0.001, 1), (-0.001, 11 / 12)):
+        short = whole(ENDS, count=9)
+        run = short.stored[short[late]["run"].iloc[0]]
+        reached = least / 100 + away
+        run.curve = lambda name, reached=reached: pd.DataFrame(evaluations([0.3] * 8 + [reached])["tables"][name])
+        assert found("fig1b/same-iterations", short).values == (pytest.approx(share),)
     assert found("fig1b/same-iterations", behind).note == "share of AGD runs at 53% on ImageNet within 450000 updates"
 
 
@@ -368,7 +380,8 @@ DECIDED = [name for name in CLAIMS if name.startswith(("fig1", "alg"))]
 
 
 def test_every_claim_is_measured_and_every_quantity_is_a_claims() -> None:
-    told = {"fig1a/sgd-at-the-fastest-link", "fig1a/lead-by-link"}  # in an answer
+    told = {"fig1a/sgd-at-the-fastest-link", "fig1a/lead-by-link", "fig1b/lenet-kept"}  # in an answer
+    told |= {f"table1/quick-{row}" for row in ROWS}
     assert QUANTITIES.keys() - told == CLAIMS.keys() - {"fig1b/alexnet-11h"}, "hours of the paper's own machine"
 
 
