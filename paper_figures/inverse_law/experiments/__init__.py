@@ -34,7 +34,7 @@ DEEP, DEEP_BY_ADAM = 30.0, 400.0
 DEEP_WAY = {"cifar10": 0.8, "cifar100": 2.1}  # times as far as LeNet they go: 0.4 to 1.1, 2.0 to 2.4
 UNREACHED = 90  # stored searches below the smallest batch went 15 to 90 times N_inf, to their limit
 TYPICAL_TRANSLATION = 900  # updates of a translation at rate 1; the means of the stored curves are 530 to 930
-# Of the reference core for a word at 32 hidden units, by the stored translations; the size of the batch hardly matters.
+# For a word at 32 hidden units, by the stored translations; the size of the batch hardly matters.
 SECONDS_PER_WORD, WORDS_PER_SENTENCE = 1.6e-4, 18
 # Examples that a test of a sweep reads, as a share of its sample: it reads the worst first and ends where their sum
 # decides. The stored searches read 0.15 to 0.73 on the geometric grid, and 0.08 where every update is tested. Where
