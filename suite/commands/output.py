@@ -1,17 +1,47 @@
-"""Where results go, which runs they are made from, and how a command ends that could not do what it was asked."""
+"""What commands write: results folded for a terminal or a pipe, and a sentence where they cannot do what is asked."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import shutil
 import signal
 import sys
+import textwrap
 import traceback
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from suite.interruption import Interrupted
+
+INDENT = "    "  # of what does not fit on a line
+PIPE = 120  # columns where there is no terminal
+
+
+def width() -> int:
+    """Columns of the terminal, or COLUMNS where the environment sets it; 120 in a pipe."""
+    return shutil.get_terminal_size((PIPE, 24)).columns
+
+
+def folded(lines: Iterable[str], width: int, indent: str = INDENT) -> list[str]:
+    """Each line in as many of at most ``width`` characters as it takes, the further ones indented."""
+    text: list[str] = []
+    for line in lines:
+        fits = len(line) <= width
+        text += [line] if fits else textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False)
+    return text
+
+
+def show(lines: Iterable[str], indent: str = INDENT) -> None:
+    """Print on standard output."""
+    print("\n".join(folded(lines, width(), indent)))
+
+
+def memory(size: float) -> str:
+    """A number of bytes: ``412 MB``, ``11.6 GB``."""
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
 
 
 def say(text: str) -> None:
