@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Collection, Sequence
@@ -21,7 +22,7 @@ from suite.claims.estimate import Estimate
 from suite.claims.judge import PROFILES, Verdict
 from suite.clock import counted
 from suite.commands import options
-from suite.commands.output import emit, source, width
+from suite.commands.output import source, width
 from suite.files import check_file
 from suite.papers.catalogue import entries, select
 from suite.papers.evidence import ids_of_user
@@ -65,7 +66,7 @@ def command(
     if junit:
         write_junit(found, junit)
     if as_json:
-        emit([row(v) for v in found])
+        print(json.dumps([row(v) for v in found], indent=1, allow_nan=False))
     else:
         shown = show_unclaimed(selectors, profile, runs)
         if found or not shown:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from suite.commands import options
-from suite.commands.output import emit
+from suite.commands.output import result
 from suite.runs.archive import open_runs
 from suite.runs.comparison import compare_runs, lines
 
@@ -20,8 +20,5 @@ def command(
     as_json: options.Json = False,
 ) -> None:
     found = compare_runs(open_runs(base), open_runs(new))
-    if as_json:
-        emit(found)
-    else:
-        print("\n".join(lines(found)))
+    result(found, lines(found), as_json)
     raise typer.Exit(1 if found["regressions"] else 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from suite.commands import options
-from suite.commands.output import emit, say, show
+from suite.commands.output import folded, result, say
 from suite.data.catalogue import DATASETS, available, dataset
 from suite.data.fetch import fetch
 
@@ -16,10 +16,8 @@ app = typer.Typer(no_args_is_help=True)
 def list_sets(*, data: options.DataOption = None, as_json: options.Json = False) -> None:
     """The data sets the papers use, and whether they are here."""
     rows = [{"name": name, **dict(zip(("here", "where"), available(name, data), strict=True))} for name in DATASETS]
-    if as_json:
-        emit(rows)
-    else:
-        show(f"{row['name']:<20} {'here' if row['here'] else 'missing':<8} {row['where']}" for row in rows)
+    lines = (f"{row['name']:<20} {'here' if row['here'] else 'missing':<8} {row['where']}" for row in rows)
+    result(rows, folded(lines), as_json)
 
 
 @app.command("fetch")

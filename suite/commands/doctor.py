@@ -10,7 +10,7 @@ import typer
 
 from suite.claims.judge import PROFILES
 from suite.commands import options
-from suite.commands.output import emit, show
+from suite.commands.output import folded, result
 from suite.commands.planning import missing_data, plan
 from suite.communication import link
 from suite.data.catalogue import DATASETS, available
@@ -30,10 +30,7 @@ def command(
     as_json: options.Json = False,
 ) -> None:
     facts = diagnose(data, store)
-    if as_json:
-        emit(facts)
-    else:
-        show(lines(facts))
+    result(facts, folded(lines(facts)), as_json)
     raise typer.Exit(0 if facts.get("store", {"ok": True})["ok"] else 1)
 
 

@@ -11,7 +11,7 @@ from suite.claims.board import said
 from suite.claims.judge import Verdict
 from suite.clock import counted, duration
 from suite.commands import options
-from suite.commands.output import show, source
+from suite.commands.output import folded, source
 from suite.papers.artifact import Artifact, Paper
 from suite.papers.catalogue import PAPERS, SelectorError, experiment, moved, paper, published
 from suite.papers.measurement import judge_artifacts
@@ -29,7 +29,7 @@ def command(
 ) -> None:
     read = source(store, only_mine)
     _, artifact, verdict = found(claim, read)
-    show(lines(artifact, verdict, read), " " * LABELS)
+    print("\n".join(folded(lines(artifact, verdict, read), " " * LABELS)))
     raise typer.Exit(1 if verdict.red else 0)
 
 

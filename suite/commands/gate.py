@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from suite.commands import options
-from suite.commands.output import emit
+from suite.commands.output import result
 from suite.speed.baselines import FOLDER, baseline, find_baseline, read
 from suite.speed.gate import exit_code, judged, lines
 
@@ -21,8 +21,5 @@ def command(
     measured = baseline([read(path) for path in new])
     known = read(find_baseline(FOLDER, measured["machine"]["class"]))
     found = judged(baseline([known]), measured, FOLDER)
-    if as_json:
-        emit(found)
-    else:
-        print("\n".join(lines(found)))
+    result(found, lines(found), as_json)
     raise typer.Exit(exit_code(found))

@@ -10,7 +10,7 @@ from typing import Any
 from suite.claims.judge import PROFILES
 from suite.clock import counted
 from suite.commands import options
-from suite.commands.output import emit, show, width
+from suite.commands.output import folded, result, width
 from suite.papers import catalogue
 from suite.papers.catalogue import matching
 from suite.papers.evidence import committed_ids, ids_of_user
@@ -22,10 +22,7 @@ def command(
     selector: options.Selectors = None, *, store: options.SourceOption = None, as_json: options.Json = False
 ) -> None:
     rows = listing(selector or [], store)
-    if as_json:
-        emit(rows)
-    else:
-        show(lines(rows, width()))
+    result(rows, folded(lines(rows, width())), as_json)
 
 
 def listing(selectors: Sequence[str], store: Path | None) -> list[dict[str, Any]]:

@@ -25,18 +25,13 @@ def width() -> int:
     return shutil.get_terminal_size((PIPE, 24)).columns
 
 
-def folded(lines: Iterable[str], width: int, indent: str = INDENT) -> list[str]:
-    """Each line in as many of at most ``width`` characters as it takes, the further ones indented."""
+def folded(lines: Iterable[str], indent: str = INDENT) -> list[str]:
+    """Each line in as many as it takes at this width, the further ones indented."""
     text: list[str] = []
     for line in lines:
-        fits = len(line) <= width
-        text += [line] if fits else textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False)
+        fits = len(line) <= width()
+        text += [line] if fits else textwrap.wrap(line, width(), subsequent_indent=indent, break_on_hyphens=False)
     return text
-
-
-def show(lines: Iterable[str], indent: str = INDENT) -> None:
-    """Print on standard output."""
-    print("\n".join(folded(lines, width(), indent)))
 
 
 def memory(size: float) -> str:
@@ -49,8 +44,9 @@ def say(text: str) -> None:
     print("".join(c for c in text if c.isprintable()), file=sys.stderr)
 
 
-def emit(document: Any) -> None:
-    print(json.dumps(document, indent=1))
+def result(document: Any, lines: Iterable[str], as_json: bool) -> None:
+    """Print what was found: as one JSON document, or as the lines that say it."""
+    print(json.dumps(document, indent=1) if as_json else "\n".join(lines))
 
 
 def source(store: Path | None, only_mine: bool = False) -> Any:

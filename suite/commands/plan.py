@@ -7,32 +7,20 @@ budget, and the claims they decide.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Iterable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from suite.clock import counted, duration
-from suite.commands import options
-from suite.commands.output import emit, memory, show
-from suite.commands.planning import (
-    Planned,
-    calibrated,
-    deciding,
-    forecast,
-    lacking_data,
-    missing_data,
-    plan,
-    ranked,
-)
-from suite.papers.catalogue import experiment, select
+from suite.commands import options, planning
+from suite.commands.output import folded, memory, result
+from suite.commands.planning import Planned
+from suite.papers.catalogue import select
 from suite.papers.evidence import committed_ids, ids_of_user
 from suite.runner import calibration
 from suite.runner.calibration import Calibration
-from suite.runs.store import Store
 from suite.training.numerics import pick_device
 
 
@@ -51,48 +39,31 @@ def command(
     as_json: options.Json = False,
 ) -> None:
     selection = select(selector or [])
-    planned = plan(selection, profile, seeds, only)
+    planned = planning.plan(selection, profile, seeds, only)
     kept = store or options.STORE
     yours, shipped = ids_of_user(store, new=True), committed_ids()
     machine = calibration.known(kept)
     if calibrate:
-        machine = measure_machine([p for p in planned if p.spec.id not in yours], kept, device, data, calibrate)
-    planned = calibrated(planned, machine)
+        machine = planning.calibrate([p for p in planned if p.spec.id not in yours], kept, device, data, calibrate)
+    planned = planning.calibrated(planned, machine)
     if not budget:
         total = summary(planned, yours, shipped, profile, data, machine)
-        if as_json:
-            emit({**total, "plan": rows(planned, yours)})
-        else:
-            show(lines(planned, yours, total))
+        document = {**total, "plan": rows(planned, yours)}
+        result(document, folded(lines(planned, yours, total)), as_json)
         return
-    missing = missing_data(planned, data)
+    missing = planning.missing_data(planned, data)
     here = [p for p in planned if not missing.keys() & set(p.data)]
     on = device if device != options.Device.auto else pick_device(device)  # a plan for a card that is not here
-    made = deciding(ranked(selection, here, profile, on, {*yours, *shipped}), budget, workers)
-    if as_json:
-        stages = [{"artifact": each.artifact, "claims": each.claims, "plan": rows(each.runs, yours)} for each in made]
-        emit({"profile": profile, "budget": budget, "missing_data": missing, "stages": stages})
-        return
-    left_out = [f"left out, {line}" for line in lacking_data(missing)]
-    show([*left_out, *forecast(made, budget, workers)])
+    made = planning.deciding(planning.ranked(selection, here, profile, on, {*yours, *shipped}), budget, workers)
+    stages = [{"artifact": each.artifact, "claims": each.claims, "plan": rows(each.runs, yours)} for each in made]
+    text = [f"left out, {line}" for line in planning.lacking_data(missing)]
+    text += planning.forecast(made, budget, workers)
     if machine is None:
-        show(["by seconds of one core of the reference CPU; --calibrate, on the machine itself, measures its own"])
-
-
-def measure_machine(
-    planned: Iterable[Planned], store: Path, device: str, data: Path | None, seconds: float
-) -> Calibration:
-    """Time pieces of a plan's runs here for about ``seconds``, and keep the result in the store.
-
-    Imports torch. Raises ValueError for a device that is not there, StoreError where no store can be made.
-    """
-    Store(store, create=True)
-    on, specs = pick_device(device), [item.spec for item in planned]
-    timed = partial(calibration.pilot_run, experiment, on, data)
-    note = partial(print, file=sys.stderr)
-    made = calibration.calibrate(specs, experiment, on, seconds, timed, calibration.host_seconds, note=note)
-    calibration.keep(store, made)
-    return made
+        text.append(
+            "by seconds of one core of the reference CPU; --calibrate, on the machine itself, measures its own"
+        )
+    document = {"profile": profile, "budget": budget, "missing_data": missing, "stages": stages}
+    result(document, folded(text), as_json)
 
 
 def summary(
@@ -116,7 +87,7 @@ def summary(
         "committed": sum(p.spec.id in shipped for p in todo),
         "core_seconds": round(sum(p.seconds for p in todo), 1),
         "peak_memory_bytes": max((p.memory for p in todo), default=0),
-        "missing_data": missing_data(todo, data),
+        "missing_data": planning.missing_data(todo, data),
         "calibrated": machine.device if machine else None,
     }
 
@@ -148,7 +119,7 @@ def lines(planned: Iterable[Planned], yours: Collection[str], total: Mapping[str
     unfinished = total["yours"] < total["runs"]
     left = f"what is not yours takes about {cost}" if unfinished else "nothing is left to compute"
     text = [f"{counted(total['runs'], 'run')} at {total['profile']}: {held}; {left}"]
-    text += lacking_data(total["missing_data"])
+    text += planning.lacking_data(total["missing_data"])
     if unfinished and not device:
         text.append("another CPU takes half as long or twice; --calibrate 60 measures this machine for a minute")
     return text + [_row(p, p.spec.id in yours) for p in sorted(planned, key=lambda p: -p.seconds)]

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 
 from suite.claims.judge import ON_A_CPU, PROFILES, Claim
@@ -18,9 +19,11 @@ from suite.data.catalogue import DataError, available
 from suite.files import write_whole
 from suite.papers.artifact import Artifact, Frame, Missing, Paper
 from suite.papers.catalogue import SelectorError, experiment, published
+from suite.runner import calibration
 from suite.runner.calibration import Calibration
 from suite.runs.store import Store
 from suite.spec import RunSpec, canonical
+from suite.training.numerics import pick_device
 from suite.training.settings import check_run
 
 Selection = list[tuple[Paper, list[Artifact]]]
@@ -76,11 +79,25 @@ def first_seeds(specs: Sequence[RunSpec], count: int) -> list[RunSpec]:
     return [spec for spec in specs if spec.seed in kept]
 
 
-def calibrated(planned: Iterable[Planned], calibration: Calibration | None) -> list[Planned]:
+def calibrated(planned: Iterable[Planned], machine: Calibration | None) -> list[Planned]:
     """The plan with its seconds as this machine was measured to take them; unchanged without a calibration."""
-    if calibration is None:
+    if machine is None:
         return list(planned)
-    return [replace(item, seconds=item.seconds * calibration.factor(item.spec)) for item in planned]
+    return [replace(item, seconds=item.seconds * machine.factor(item.spec)) for item in planned]
+
+
+def calibrate(planned: Iterable[Planned], store: Path, device: str, data: Path | None, seconds: float) -> Calibration:
+    """Time pieces of a plan's runs here for about ``seconds``, and keep the result in the store.
+
+    Imports torch. Raises ValueError for a device that is not there, StoreError where no store can be made.
+    """
+    Store(store, create=True)
+    on, specs = pick_device(device), [item.spec for item in planned]
+    timed = partial(calibration.pilot_run, experiment, on, data)
+    note = partial(print, file=sys.stderr)
+    made = calibration.calibrate(specs, experiment, on, seconds, timed, calibration.host_seconds, note=note)
+    calibration.keep(store, made)
+    return made
 
 
 def missing_data(planned: Iterable[Planned], root: Path | None) -> dict[str, str]:

@@ -12,7 +12,7 @@ import typer
 
 from suite.clock import duration
 from suite.commands import options
-from suite.commands.output import emit
+from suite.commands.output import result
 from suite.engines import ENGINES, EngineError
 from suite.files import NUMBER, Fields, fits, now_in, read_note
 from suite.runner.status_file import at_work, note_in
@@ -38,10 +38,7 @@ def command(
         print("\n".join(lines(found)), flush=True)
         time.sleep(LOOK)
         found = status(store)
-    if as_json:
-        emit(found)
-    else:
-        print("\n".join(lines(found)))
+    result(found, lines(found), as_json)
 
 
 def status(store: Path) -> dict[str, Any]:

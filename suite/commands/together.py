@@ -60,7 +60,7 @@ def board(task: str, profile: str, budget: int | None, source: Runs) -> list[str
     stored = source.ids()
     absent = [group for group, specs in artifact.runs(profile).items() if not stored.issuperset(s.id for s in specs)]
     notes = [f"not run: {', '.join(absent)}"] if absent else []
-    return [*folded([artifact.title], width()), "", *rows(table, width()), "", *folded((*NOTES, *notes), width())]
+    return [*folded([artifact.title]), "", *rows(table, width()), "", *folded((*NOTES, *notes))]
 
 
 NOTES = (
