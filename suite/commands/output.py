@@ -27,10 +27,10 @@ def width() -> int:
 
 def folded(lines: Iterable[str], indent: str = INDENT) -> list[str]:
     """Each line in as many as it takes at this width, the further ones indented."""
-    text: list[str] = []
+    text, columns = list[str](), width()
     for line in lines:
-        fits = len(line) <= width()
-        text += [line] if fits else textwrap.wrap(line, width(), subsequent_indent=indent, break_on_hyphens=False)
+        fits = len(line) <= columns
+        text += [line] if fits else textwrap.wrap(line, columns, subsequent_indent=indent, break_on_hyphens=False)
     return text
 
 
