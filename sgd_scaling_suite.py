@@ -13,7 +13,7 @@ def main() -> None:
         if reason := hindrance():
             print(f"sgd-suite: {reason}", file=sys.stderr)
             sys.exit(2)
-        from suite.cli import main as command
+        from suite.commands.main import main as command
 
         command()
     except KeyboardInterrupt:  # while modules are imported; later ones are the command's to answer
@@ -33,7 +33,7 @@ def hindrance() -> str | None:
             f"rename the file, or uninstall the other package and reinstall this one"
         )
     try:
-        import suite.cli
+        import suite.commands.main
     except ModuleNotFoundError as error:
         return f"this needs the Python package {error.name}, which is not installed here: pip install {NAME}[all]"
     return None

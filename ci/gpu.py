@@ -8,7 +8,7 @@ Runs from the source tree; nothing need be installed but torch, numpy, pandas, p
 psutil, safetensors, simpy, typer, rich and pytest (``datasets`` is read around; ``nvidia-ml-py`` and others are used
 where they are there). Each stage is ended when its share of the budget is spent; what it has
 written by then is kept, and what it leaves over is the next stages'. Runs come last, most valuable first
-(``suite.commands.plan``), and go on where the last call stopped. OUT then holds ``summary.json``, a log per
+(``suite.commands.planning``), and go on where the last call stopped. OUT then holds ``summary.json``, a log per
 stage, the benchmark document, ``runs.zip`` and, with the checkpoints of runs under way, ``unfinished.zip``;
 ``--after`` takes both from an earlier OUT, so that the next card goes on.
 
@@ -151,12 +151,12 @@ def shared_card(device: str, workers: int) -> Iterator[None]:
 def promise(
     store: Path, data: Path | None, device: str, profile: str, only: Sequence[str], budget: float, workers: int
 ) -> tuple[list[Any], int]:
-    """What first seeds decide within a budget (suite.commands.plan.Stage), with so many runs side by side.
+    """What first seeds decide within a budget (suite.commands.planning.Stage), with so many runs side by side.
 
     Times pieces of the runs here, in a fortieth of the budget.
     """
-    from suite.commands import plan as planning
-    from suite.commands.plan import ranked, within
+    from suite.commands import planning
+    from suite.commands.planning import ranked, within
     from suite.papers.catalogue import select
     from suite.papers.evidence import committed_ids
     from suite.runs.store import Store
@@ -329,7 +329,7 @@ def main() -> int:
         go_on(chosen.after.resolve(), store)
     promised = None
     if chosen.claims:
-        from suite.commands.plan import forecast
+        from suite.commands.planning import forecast
 
         promised, workers = promise(store, data, chosen.device, profile, only, chosen.budget, chosen.workers or 0)
         print("\n".join(forecast(promised, chosen.budget, workers)), flush=True)

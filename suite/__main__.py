@@ -1,5 +1,5 @@
 """``python -m suite`` is ``sgd-suite``."""
 
-from suite.cli import main
+from suite.commands.main import main
 
 main()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from suite.cli import claims
+from suite.commands import data as command
 from suite.data.catalogue import DATASETS, DataError, available, locate, missing
 from suite.data.fetch import fetch
 from suite.data.images import load_images
@@ -79,8 +79,8 @@ def test_a_downloaded_file_is_that_of_the_pinned_revision(
 
 @pytest.mark.parametrize("name", [name for name in STORED if DATASETS[name].revision])
 def test_a_set_without_digests_is_said_to_be_unchecked(name: str, tmp_path: Path, monkeypatch, capsys) -> None:
-    monkeypatch.setattr("suite.data.fetch.fetch", lambda name, root: tmp_path)
-    claims.data_fetch(name)
+    monkeypatch.setattr(command, "fetch", lambda name, root: tmp_path)
+    command.fetch_set(name)
     told = capsys.readouterr()
     assert told.out == f"{tmp_path}\n"
     assert ("no SHA-256" in told.err) == (not DATASETS[name].sha256)

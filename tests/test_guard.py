@@ -267,7 +267,7 @@ def test_a_bare_machine_runs_and_exports_from_the_source_tree(tmp_path: Path):
         f"        if name.partition('.')[0] in {(*SPARE, 'simpy')!r}:\n"
         "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
         "sys.meta_path.insert(0, Absent())\n"
-        "from suite.cli import main\n"
+        "from suite.commands.main import main\n"
         "for arguments in (\n"
         "    'run isgd/alg1 rudra/fig7a --profile smoke --device cpu --budget 60', 'export --out runs.zip'\n"
         "):\n"

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from suite.claims.judge import Claim
-from suite.commands import plan as value
-from suite.commands.plan import Planned, Stage, decidable, deciding, forecast, ranked, stages, within
+from suite.commands import planning as value
+from suite.commands.planning import Planned, Stage, decidable, deciding, forecast, ranked, stages, within
 from suite.papers.artifact import Artifact, Paper, Quantity
 from suite.spec import RunSpec
 

@@ -1,7 +1,4 @@
-"""The command ``check``: verdicts as a table, JSON or JUnit, and the exit code.
-
-The table says what is claimed, what is printed, what was measured, and the judge's word.
-"""
+"""A verdict for every claim. Exit 1 when one is red."""
 
 from __future__ import annotations
 
@@ -11,9 +8,10 @@ import sys
 from collections.abc import Collection, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from xml.etree import ElementTree
 
+import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -23,8 +21,11 @@ from suite.claims.board import lines as board_lines
 from suite.claims.estimate import Estimate
 from suite.claims.judge import PROFILES, Verdict
 from suite.clock import counted
-from suite.commands.terminal import width
+from suite.commands import options
+from suite.commands.output import source, width
+from suite.files import check_file
 from suite.papers.catalogue import entries, select
+from suite.papers.evidence import ids_of_user
 from suite.papers.measurement import judge_artifacts, measure, measurements
 from suite.report.drawing import write
 from suite.report.numerals import few, ours, printed, values
@@ -46,6 +47,34 @@ STYLES = {
 NARROWEST = 80  # columns
 NAMES = 32  # columns of a claim's name on its line
 OF_THE_CLAIM = ("needs", "says", "where", "printed", "basis", "unit", "rule", "because", "empirical")  # in JSON
+
+
+def command(
+    selector: options.Selectors = None,
+    *,
+    profile: Annotated[options.Profile | None, typer.Option(help="judge at this profile only")] = None,
+    store: options.SourceOption = None,
+    only_mine: options.OnlyMine = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="the reason of every verdict")] = False,
+    as_json: options.Json = False,
+    junit: Annotated[Path | None, options.place("write JUnit XML", metavar="F")] = None,
+) -> None:
+    selectors, runs, own = selector or [], source(store, only_mine), ids_of_user(store)
+    if junit:
+        check_file(junit)
+    found = judge_selection(selectors, profile, runs)
+    if junit:
+        write_junit(found, junit)
+    if as_json:
+        print(json.dumps([row(v) for v in found], indent=1, allow_nan=False))
+    else:
+        shown = show_unclaimed(selectors, profile, runs)
+        if found or not shown:
+            show(found, verbose=verbose, closing=[*board_lines(board(found)), evidence(found, own)])
+    several = held_twice(selectors, profile, runs)
+    for line in several.lines():
+        print(line, file=sys.stderr)
+    raise typer.Exit(1 if several.contested or any(v.red for v in found) else 0)
 
 
 def console() -> Console:
@@ -104,7 +133,6 @@ def folded(name: str, width: int) -> str:
 
 
 def show(found: Sequence[Verdict], *, verbose: bool, closing: Sequence[str]) -> None:
-    """Print a table for each artifact and closing lines; before these why, of what is red or disputed, or of all."""
     out = console()
     for _, claims in groupby(found, key=lambda verdict: verdict.claim.artifact):
         out.print(table(list(claims)))
@@ -163,7 +191,7 @@ def evidence(found: Sequence[Verdict], own: Collection[str]) -> str:
     return f"evidence: {len(ids.intersection(own))} yours, {len(ids.difference(own))} committed"
 
 
-def junit(found: Sequence[Verdict], path: Path) -> None:
+def write_junit(found: Sequence[Verdict], path: Path) -> None:
     """JUnit XML: a failure per red claim, a skip per claim that was not run."""
     red = sum(v.red for v in found)
     skipped = sum(v.verdict == "not run" for v in found)
@@ -209,32 +237,3 @@ def held_twice(selectors: Sequence[str], profile: str | None, source: Runs) -> S
             for measurement in measurements(artifact, source, profile, claimed=True).values():
                 several.add(measurement.survey)
     return several
-
-
-def check_selection(
-    selectors: Sequence[str],
-    profile: str | None,
-    source: Runs,
-    own: Collection[str],
-    *,
-    as_json: bool,
-    junit_path: Path | None,
-    verbose: bool,
-) -> int:
-    """Print verdicts on the runs of ``source``, of which ``own`` are the user's.
-
-    Returns 1 when a verdict is red or a run contested, else 0.
-    """
-    found = judge_selection(selectors, profile, source)
-    if junit_path:
-        junit(found, junit_path)
-    if as_json:
-        print(json.dumps([row(v) for v in found], indent=1, allow_nan=False))
-    else:
-        shown = show_unclaimed(selectors, profile, source)
-        if found or not shown:
-            show(found, verbose=verbose, closing=[*board_lines(board(found)), evidence(found, own)])
-    several = held_twice(selectors, profile, source)
-    for line in several.lines():
-        print(line, file=sys.stderr)
-    return 1 if several.contested or any(v.red for v in found) else 0

@@ -1,19 +1,37 @@
-"""The command ``doctor``: the machine, what is installed, what data is here, and what can run."""
+"""This machine: versions, devices, data found, which profiles can run. Exit 1 where --store cannot be shared."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from suite.claims.judge import PROFILES
-from suite.commands.plan import missing_data, plan
+from suite.commands import options
+from suite.commands.output import folded, result
+from suite.commands.planning import missing_data, plan
 from suite.communication import link
 from suite.data.catalogue import DATASETS, available
 from suite.files import check_writable, nearest
+from suite.lazy import torch
 from suite.papers.catalogue import select
 from suite.runs.environment import machine, revision, versions
 from suite.runs.lease import PROBED, probe
+
+
+def command(
+    *,
+    data: options.DataOption = None,
+    store: Annotated[
+        Path | None, options.place("test the file system of this store with two processes", "--store")
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    facts = diagnose(data, store)
+    result(facts, folded(lines(facts)), as_json)
+    raise typer.Exit(0 if facts.get("store", {"ok": True})["ok"] else 1)
 
 
 def diagnose(data: Path | None, store: Path | None = None) -> dict[str, Any]:
@@ -22,8 +40,6 @@ def diagnose(data: Path | None, store: Path | None = None) -> dict[str, Any]:
     Where a store is named, two processes test its file system, in the nearest folder that is there already; raises
     ValueError where nothing can be written.
     """
-    import torch
-
     if store:
         check_writable(store)
     gpus = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]

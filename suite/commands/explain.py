@@ -1,12 +1,17 @@
-"""The command ``explain``: all that stands behind one verdict."""
+"""One verdict: value, rule, register entry, power, runs and figure. Exit 1 when it is red."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Annotated
+
+import typer
 
 from suite.claims.board import said
 from suite.claims.judge import Verdict
 from suite.clock import counted, duration
+from suite.commands import options
+from suite.commands.output import folded, source
 from suite.papers.artifact import Artifact, Paper
 from suite.papers.catalogue import PAPERS, SelectorError, experiment, moved, paper, published
 from suite.papers.measurement import judge_artifacts
@@ -14,6 +19,18 @@ from suite.report.verdict_details import reasons, runs_behind
 from suite.runs.archive import Runs
 
 LABELS = 13  # columns of what stands before the text of a line
+
+
+def command(
+    claim: Annotated[str, typer.Argument(metavar="CLAIM", help="paper/artifact/name")],
+    *,
+    store: options.SourceOption = None,
+    only_mine: options.OnlyMine = False,
+) -> None:
+    read = source(store, only_mine)
+    _, artifact, verdict = found(claim, read)
+    print("\n".join(folded(lines(artifact, verdict, read), " " * LABELS)))
+    raise typer.Exit(1 if verdict.red else 0)
 
 
 def found(claim: str, source: Runs) -> tuple[Paper, Artifact, Verdict]:

@@ -1,10 +1,11 @@
-"""The commands ``new-paper`` and ``new-experiment``: a package of one's own, which works before a line is changed."""
+"""Make a package for another paper, which registers itself: an algorithm, its claims, a figure and tests."""
 
 from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
 
+from suite.commands import options
 from suite.files import check_writable
 from suite.papers.artifact import PaperError, check_name
 from suite.papers.catalogue import PAPERS
@@ -18,6 +19,10 @@ HOLDS = {
     "experiment": "network, data, methods and settings, to be replaced",
 }
 TITLE = "Lookahead Optimizer: k steps forward, 1 step back"
+
+
+def command(name: options.ShortName, *, into: options.Into = None) -> None:
+    print("\n".join(new_package(name, into)))
 
 
 def files(name: str, kind: str = "paper") -> dict[str, str]:

@@ -1,109 +1,69 @@
-"""What a selection at a profile would run, cost and need; imports neither torch nor numpy.
+"""The runs a selection would make, their estimated time and memory, and the data they need.
 
-When time is short, the artifacts that decide most claims per second come first.
+Times are those of one core of a reference CPU until --calibrate has measured this machine: the store keeps what
+it found, and later plans use it. With --budget: the artifacts in the order in which `run` takes them with that
+budget, and the claims they decide.
 """
 
 from __future__ import annotations
 
-import math
-import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
-from functools import partial
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from suite.claims.judge import ON_A_CPU, PROFILES, Claim
+import typer
+
 from suite.clock import counted, duration
-from suite.commands.terminal import memory
-from suite.data.catalogue import available
-from suite.papers.artifact import Artifact, Frame, Missing, Paper
-from suite.papers.catalogue import SelectorError, experiment, published
+from suite.commands import options, planning
+from suite.commands.output import folded, memory, result
+from suite.commands.planning import Planned
+from suite.papers.catalogue import select
+from suite.papers.evidence import committed_ids, ids_of_user
+from suite.runner import calibration
 from suite.runner.calibration import Calibration
-from suite.runs.store import Store
-from suite.spec import RunSpec
-from suite.training.settings import check_run
+from suite.training.numerics import pick_device
 
 
-@dataclass(frozen=True)
-class Planned:
-    """One run of a plan: estimated seconds on one core, peak bytes, data sets, artifacts that want it.
-
-    ``group`` is the name under which the first of these artifacts draws it.
-    """
-
-    spec: RunSpec
-    seconds: float
-    memory: int
-    data: tuple[str, ...]
-    artifacts: tuple[str, ...]
-    group: str = ""
-
-
-def plan(
-    selection: Iterable[tuple[Paper, list[Artifact]]], profile: str, seeds: int | None = None, only: str | None = None
-) -> list[Planned]:
-    """All runs of the selected artifacts at a profile, each once; of every group the first ``seeds`` alone.
-
-    ``only`` is a name or glob of groups. Raises SelectorError where there is none of it, ValueError for settings that
-    no run could have.
-    """
-    wanted: dict[str, tuple[RunSpec, str, list[str]]] = {}
-    groups = [(a.id, *each) for _, artifacts in selection for a in artifacts for each in a.runs(profile).items()]
-    chosen = [each for each in groups if only is None or only == each[1] or fnmatchcase(each[1], only)]
-    if groups and not chosen:
-        known = ", ".join(dict.fromkeys(repr(group) for _, group, _ in groups))
-        raise SelectorError(f"no group of runs is called {only!r} at {profile}; there are {known}")
-    for artifact, group, specs in chosen:
-        for spec in specs if seeds is None else first_seeds(specs, seeds):
-            wanted.setdefault(spec.id, (spec, group, []))[2].append(artifact)
-    planned = []
-    for spec, group, users in wanted.values():
-        kind = experiment(spec.experiment)
-        try:
-            check_run(spec, kind.settings)
-        except ValueError as error:
-            raise ValueError(f"{users[0]}, {group!r}: {error}") from None
-        cost = kind.seconds(spec), kind.memory(spec), kind.data(spec)
-        planned.append(Planned(spec, *cost, tuple(dict.fromkeys(users)), group))
-    return planned
-
-
-def first_seeds(specs: Sequence[RunSpec], count: int) -> list[RunSpec]:
-    """Those of a group's runs that have one of its first ``count`` seeds."""
-    kept = tuple(dict.fromkeys(spec.seed for spec in specs))[:count]
-    return [spec for spec in specs if spec.seed in kept]
-
-
-def calibrated(planned: Iterable[Planned], calibration: Calibration | None) -> list[Planned]:
-    """The plan with its seconds as this machine was measured to take them; unchanged without a calibration."""
-    if calibration is None:
-        return list(planned)
-    return [replace(item, seconds=item.seconds * calibration.factor(item.spec)) for item in planned]
-
-
-def calibrate(planned: Iterable[Planned], store: Path, device: str, data: Path | None, seconds: float) -> Calibration:
-    """Measure this machine for about ``seconds`` on the runs of a plan, and keep the result in the store.
-
-    Imports torch. Raises ValueError for a device that is not there, StoreError where no store can be made.
-    """
-    Store(store, create=True)
-    from suite.runner import calibration
-    from suite.training.numerics import pick_device
-
-    on, specs = pick_device(device), [item.spec for item in planned]
-    timed = partial(calibration.pilot_run, experiment, on, data)
-    note = partial(print, file=sys.stderr)
-    made = calibration.calibrate(specs, experiment, on, seconds, timed, calibration.host_seconds, note=note)
-    calibration.keep(store, made)
-    return made
-
-
-def missing_data(planned: Iterable[Planned], root: Path | None) -> dict[str, str]:
-    """Data sets that the plan needs and that are not there, with the reason."""
-    names = {name for item in planned for name in item.data}
-    return {name: why for name in sorted(names) for ok, why in [available(name, root)] if not ok}
+def command(
+    selector: options.Selectors = None,
+    *,
+    profile: options.ProfileOption,
+    store: options.SourceOption = None,
+    data: options.DataOption = None,
+    calibrate: options.Calibrate = None,
+    device: Annotated[options.Device, typer.Option(help="where gradients are to be computed")] = options.Device.auto,
+    seeds: options.Seeds = None,
+    only: options.Only = None,
+    budget: Annotated[float | None, options.seconds("say what so much time decides instead")] = None,
+    workers: options.Workers = 1,
+    as_json: options.Json = False,
+) -> None:
+    selection = select(selector or [])
+    planned = planning.plan(selection, profile, seeds, only)
+    kept = store or options.STORE
+    yours, shipped = ids_of_user(store, new=True), committed_ids()
+    machine = calibration.known(kept)
+    if calibrate:
+        machine = planning.calibrate([p for p in planned if p.spec.id not in yours], kept, device, data, calibrate)
+    planned = planning.calibrated(planned, machine)
+    if not budget:
+        total = summary(planned, yours, shipped, profile, data, machine)
+        document = {**total, "plan": rows(planned, yours)}
+        result(document, folded(lines(planned, yours, total)), as_json)
+        return
+    missing = planning.missing_data(planned, data)
+    here = [p for p in planned if not missing.keys() & set(p.data)]
+    on = device if device != options.Device.auto else pick_device(device)  # a plan for a card that is not here
+    made = planning.deciding(planning.ranked(selection, here, profile, on, {*yours, *shipped}), budget, workers)
+    stages = [{"artifact": each.artifact, "claims": each.claims, "plan": rows(each.runs, yours)} for each in made]
+    text = [f"left out, {line}" for line in planning.lacking_data(missing)]
+    text += planning.forecast(made, budget, workers)
+    if machine is None:
+        text.append(
+            "by seconds of one core of the reference CPU; --calibrate, on the machine itself, measures its own"
+        )
+    document = {"profile": profile, "budget": budget, "missing_data": missing, "stages": stages}
+    result(document, folded(text), as_json)
 
 
 def summary(
@@ -112,7 +72,7 @@ def summary(
     shipped: Collection[str],
     profile: str,
     data: Path | None,
-    calibration: Calibration | None,
+    machine: Calibration | None,
 ) -> dict[str, Any]:
     """How much there is to compute, and what is missing for it.
 
@@ -127,8 +87,8 @@ def summary(
         "committed": sum(p.spec.id in shipped for p in todo),
         "core_seconds": round(sum(p.seconds for p in todo), 1),
         "peak_memory_bytes": max((p.memory for p in todo), default=0),
-        "missing_data": missing_data(todo, data),
-        "calibrated": calibration.device if calibration else None,
+        "missing_data": planning.missing_data(todo, data),
+        "calibrated": machine.device if machine else None,
     }
 
 
@@ -159,17 +119,10 @@ def lines(planned: Iterable[Planned], yours: Collection[str], total: Mapping[str
     unfinished = total["yours"] < total["runs"]
     left = f"what is not yours takes about {cost}" if unfinished else "nothing is left to compute"
     text = [f"{counted(total['runs'], 'run')} at {total['profile']}: {held}; {left}"]
-    text += lacking_data(total["missing_data"])
+    text += planning.lacking_data(total["missing_data"])
     if unfinished and not device:
         text.append("another CPU takes half as long or twice; --calibrate 60 measures this machine for a minute")
     return text + [_row(p, p.spec.id in yours) for p in sorted(planned, key=lambda p: -p.seconds)]
-
-
-def lacking_data(missing: Mapping[str, str]) -> list[str]:
-    """Missing data sets as text, by name and reason: how to get one; of several the names, and where that stands."""
-    if len(missing) > 1:
-        return [f"missing: {', '.join(missing)}; `sgd-suite data list` says of each how to get it"]
-    return [f"missing: {why}" for why in missing.values()]
 
 
 def _row(planned: Planned, yours: bool) -> str:
@@ -178,130 +131,3 @@ def _row(planned: Planned, yours: bool) -> str:
     first, *others = planned.artifacts or ("",)
     also = f"; also {', '.join(others)}" if others else ""
     return f"{cost:>22}  {first} {planned.group!r}, seed {planned.spec.seed}  {planned.spec.id}{also}"
-
-
-SHORTEST = 0.1  # seconds; what takes less is as good as free
-
-
-def decidable(claim: Claim, artifact: Artifact, profile: str, device: str, have: Collection[str]) -> bool:
-    """Whether an artifact's runs at a profile, on this device, decide a claim that ``have`` (run ids) leaves open."""
-    if claim.lacks or claim.needs not in (*ON_A_CPU, *(("gpu",) if device == "cuda" else ())):
-        return False
-    if PROFILES.index(claim.profile) > PROFILES.index(profile):
-        return False
-    return not read_by(claim, artifact) <= set(have)
-
-
-def read_by(claim: Claim, artifact: Artifact) -> Set[str]:
-    """Ids of the runs that a claim reads once all of its artifact are stored; of all where their results choose."""
-    rows = [
-        {"group": group, "seed": spec.seed, "run": spec.id, "fault": None}
-        for group, specs in artifact.runs(claim.profile).items()
-        for spec in specs
-    ]
-    try:
-        return set(artifact.quantities[claim.quantity].needs(Frame(rows, claim.profile)).ids)
-    except (KeyError, Missing):  # a quantity that hangs on what is stored, or runs that are not planned here
-        return artifact.ids(claim.profile)
-
-
-@dataclass(frozen=True)
-class Stage:
-    """What one artifact still needs when those before it are computed, and the claims that this decides.
-
-    ``whole``: whether no run of the artifact is left out of the plan.
-    """
-
-    artifact: str
-    claims: tuple[str, ...]
-    runs: tuple[Planned, ...]
-    whole: bool = True
-
-    def seconds(self, workers: int) -> float:
-        """With so many runs side by side, and nothing to wait for but the longest."""
-        costs = [run.seconds for run in self.runs]
-        return max(sum(costs) / workers, *costs)
-
-
-def ranked(
-    selection: Iterable[tuple[Paper, list[Artifact]]],
-    planned: Sequence[Planned],
-    profile: str,
-    device: str,
-    have: Collection[str] = (),
-) -> list[Stage]:
-    """The runs of a plan that are not in ``have``, in stages, the most valuable first.
-
-    The artifact comes next that decides most of its claims per estimated second of the runs it adds to those before
-    it. What decides no open claim comes last, and cheap before dear.
-    """
-    left = {item.spec.id: item for item in planned if item.spec.id not in have}
-    all_ids = left.keys() | set(have)
-    wanting = []
-    for paper, artifacts in selection:
-        for artifact in artifacts:
-            own = [claim for claim in published(paper.name) if claim.artifact == artifact.id]
-            wanting.append((artifact, [each for each in own if decidable(each, artifact, profile, device, have)]))
-    users = {artifact.id: [p for p in planned if artifact.id in p.artifacts] for artifact, _ in wanting}
-    made = []
-    while wanting:
-
-        def worth(entry: tuple[Artifact, list[Claim]]) -> tuple[float, float]:
-            artifact, claims = entry
-            seconds = max(sum(p.seconds for p in users[artifact.id] if p.spec.id in left), SHORTEST)
-            return len(claims) / seconds, -seconds
-
-        best = max(wanting, key=worth)
-        wanting.remove(best)
-        artifact, claims = best
-        runs = [left.pop(p.spec.id) for p in users[artifact.id] if p.spec.id in left]
-        if runs:
-            runs.sort(key=lambda p: (p.seconds, p.spec.id))
-            whole = artifact.ids(profile) <= all_ids
-            made.append(Stage(artifact.id, tuple(claim.id for claim in claims), tuple(runs), whole))
-    return made
-
-
-def within(made: Sequence[Stage], budget: float, workers: int) -> tuple[list[Stage], list[Stage]]:
-    """Stages in their order that fit into so many seconds, one after another, and those that do not."""
-    passed = 0.0
-    fitting: list[Stage] = []
-    rest: list[Stage] = []
-    for stage in made:
-        fits = passed + stage.seconds(workers) <= budget
-        passed += stage.seconds(workers) if fits else 0.0
-        (fitting if fits else rest).append(stage)
-    return fitting, rest
-
-
-def stages(
-    selection: Iterable[tuple[Paper, list[Artifact]]],
-    planned: Sequence[Planned],
-    profile: str,
-    device: str,
-    have: Collection[str] = (),
-    budget: float = math.inf,
-    workers: int = 1,
-) -> list[list[Planned]]:
-    """The runs of :func:`ranked` by stage, those that fit the budget first; those in ``have`` are the last stage."""
-    known = sorted((p for p in planned if p.spec.id in have), key=lambda p: p.seconds)
-    fitting, rest = within(ranked(selection, planned, profile, device, have), budget, workers)
-    return [stage for stage in [*(list(each.runs) for each in (*fitting, *rest)), known] if stage]
-
-
-def deciding(made: Sequence[Stage], budget: float, workers: int) -> list[Stage]:
-    """Those of the stages that decide claims and fit into so many seconds, with ``workers`` runs side by side."""
-    return within([each for each in made if each.claims and each.whole], budget, workers)[0]
-
-
-def forecast(made: Sequence[Stage], budget: float, workers: int) -> list[str]:
-    """As text, stage by stage: what those that are ``deciding`` decide, and when."""
-    passed, text, decided = 0.0, [], 0
-    for stage in made:
-        passed += stage.seconds(workers)
-        decided += len(stage.claims)
-        names = ", ".join(claim.rpartition("/")[2] for claim in stage.claims)
-        text.append(f"{duration(passed):>12}  {stage.artifact}: {counted(len(stage.runs), 'run')} to decide {names}")
-    side = f"{workers} runs side by side" if workers > 1 else "one run after another"
-    decides = f"{counted(decided, 'claim')} by {counted(len(text), 'artifact')}"
-    return [f"in {duration(budget)} with {side}: {decides}", *text]

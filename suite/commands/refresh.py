@@ -1,18 +1,4 @@
-"""The commands ``refresh`` and ``register``: renew what is made from papers and evidence, append to a register.
-
-In the project that holds a paper's package: the index that ``list`` reads, every claim's value with its interval
-and verdict as one table (``results.csv``), hours planned and spent by runs that counted them (``hours.csv``), the
-committed runs (``evidence/runs.txt``), and what stands between the markers of its README. In this project also the
-tables in ``docs``, what became of the claims of before, what the optimisers support, counts and layers of the
-networks, and every picture of the documentation.
-
-A text is up to date when its numbers differ by one in the last digit at most, and a picture when it shows what
-would be drawn: another processor rounds otherwise. Values of claims are compared as ``suite.report.data`` says. A run
-that the evidence held and holds no more, or with other contents, stays in the list of runs until somebody takes its
-line away.
-
-``register`` appends the rules, grids and moved numbers of today that the register does not hold.
-"""
+"""Renew what is made from papers and their evidence: the index, and tables in README and docs."""
 
 from __future__ import annotations
 
@@ -20,18 +6,18 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from suite.clock import counted
+import typer
+
+from suite.commands import options
 from suite.lazy import pd
 from suite.models import table
 from suite.papers import catalogue, register
-from suite.papers.catalogue import PAPERS, SelectorError, experiment, homes, paper, papers_of
+from suite.papers.catalogue import PAPERS, SelectorError, experiment, homes, papers_of
 from suite.papers.evidence import committed
 from suite.papers.grades import DIGITS
-from suite.papers.register import RegisterError, append, changes
 from suite.report import data, readme
 from suite.report.numerals import alike
 from suite.runs.archive import Archive, Layered
@@ -46,6 +32,42 @@ SCRIPTS = {  # generated file -> the tests' script that prints it
 BY = ["experiment", "network", "data", "width", "machine"]
 
 
+def command(
+    papers: options.Papers = None,
+    *,
+    check: Annotated[bool, typer.Option("--check", help="compare only; exit 1 when a file is out of date")] = False,
+) -> None:
+    said, stale, moved = [], 0, 0
+    for home in homes_of(papers or []):
+        if (root := project(home)) is None:
+            said.append(f"{home}: installed without its project; nothing to renew")
+            continue
+        for path, made in generated(home, root).items():
+            text, owed = kept(path, made, home)
+            said += owed
+            moved += len(owed)
+            if path.exists() and alike(path.read_text(encoding="utf-8"), text):
+                continue
+            stale += 1
+            if not check:
+                path.write_text(text, encoding="utf-8")
+            said.append(f"{path}: {'out of date' if check else 'renewed'}")
+        if home.resolve() == readme.OWN:
+            old, told = pictures(root, check=check)
+            stale += old
+            said += told
+    print("\n".join(said or ["all generated files are up to date"]))
+    raise typer.Exit(1 if moved or (check and stale) else 0)
+
+
+def homes_of(papers: Sequence[str]) -> dict[Path, list[str]]:
+    """By home, those of its papers that were named, or all. Raises SelectorError for an unknown paper."""
+    if unknown := [name for name in papers if name not in PAPERS]:
+        raise SelectorError(f"nothing is called {unknown[0]!r}; the papers are {', '.join(PAPERS)}")
+    found = {home: [name for name in papers_of(home) if not papers or name in papers] for home in homes()}
+    return {home: names for home, names in found.items() if names}
+
+
 def project(home: Path) -> Path | None:
     """The folder of the project that a home belongs to; None for one that was installed without it."""
     return next(
@@ -54,7 +76,17 @@ def project(home: Path) -> Path | None:
 
 
 def generated(home: Path, root: Path) -> dict[Path, str]:
-    """What the generated files of a home's project must hold. Raises ReadmeError where markers are missing."""
+    """What the generated files of a home's project must hold. Raises ReadmeError where markers are missing.
+
+    In the project that holds a paper's package: the index that ``list`` reads, every claim's value with its interval
+    and verdict as one table (``results.csv``), hours planned and spent by runs that counted them (``hours.csv``), the
+    committed runs (``evidence/runs.txt``), and what stands between the markers of its README. In this project also
+    the tables in ``docs``, what became of the claims of before, what the optimisers support, counts and layers of the
+    networks, and beside these texts every picture of the documentation.
+
+    A text is up to date when its numbers differ by one in the last digit at most, and a picture when it shows what
+    would be drawn: another processor rounds otherwise. Values of claims are compared as ``suite.report.data`` says.
+    """
     own, source = home.resolve() == readme.OWN, Layered(committed())
     judged = readme.judged_of(papers_of(home), source)
     made = {home / catalogue.INDEX: catalogue.index_text(home), home / data.FILE: data.written(data.rows(judged))}
@@ -141,8 +173,9 @@ def _name(setting: Any) -> str:
 def kept(path: Path, text: str, home: Path) -> tuple[str, list[str]]:
     """A generated text as it is written, and a sentence for each number that may not move and each run that is lost.
 
-    In the table of results a row that says the same to rounding stays as it is. So does a number that moved while its
-    runs did not, until the register gives a reason.
+    A run that the evidence held and holds no more, or with other contents, stays in the list of runs until somebody
+    takes its line away. In the table of results a row that says the same to rounding stays as it is. So does a
+    number that moved while its runs did not, until the register gives a reason.
     """
     if not path.exists():
         return text, []
@@ -191,77 +224,3 @@ def pictures(root: Path, *, check: bool) -> tuple[int, list[str]]:
         if not check:
             path.unlink()
     return stale, said
-
-
-def refresh(papers: Sequence[str], *, check: bool = False) -> tuple[int, list[str]]:
-    """Renew the generated files of the papers' homes, or with ``check`` compare them; exit code and what to say.
-
-    Without ``papers``, of all homes that are projects and not installed packages. Raises SelectorError for an unknown
-    paper.
-    """
-    if unknown := [name for name in papers if name not in PAPERS]:
-        raise SelectorError(f"nothing is called {unknown[0]!r}; the papers are {', '.join(PAPERS)}")
-    said, stale, moved = [], 0, 0
-    for home in homes():
-        if papers and not set(papers) & set(papers_of(home)):
-            continue
-        if (root := project(home)) is None:
-            said.append(f"{home}: installed without its project; nothing to renew")
-            continue
-        for path, made in generated(home, root).items():
-            text, owed = kept(path, made, home)
-            said += owed
-            moved += len(owed)
-            if path.exists() and alike(path.read_text(encoding="utf-8"), text):
-                continue
-            stale += 1
-            if not check:
-                path.write_text(text, encoding="utf-8")
-            said.append(f"{path}: {'out of date' if check else 'renewed'}")
-        if home.resolve() == readme.OWN:
-            old, told = pictures(root, check=check)
-            stale += old
-            said += told
-    return (1 if moved or (check and stale) else 0), said or ["all generated files are up to date"]
-
-
-def record_rules(because: str, papers: Iterable[str] = ()) -> list[str]:
-    """Append what has changed since the registers were written.
-
-    Args:
-        because: why rules or grids changed.
-        papers: whose; none means all.
-
-    Returns:
-        A sentence for each home.
-
-    Raises:
-        SelectorError: for an unknown paper.
-        RegisterError: without a reason.
-    """
-    if not because.strip():
-        raise RegisterError("--because is empty; say why rules or runs changed: no line is taken back")
-    wanted = set(papers)
-    if unknown := wanted - set(PAPERS):
-        raise SelectorError(f"nothing is called {min(unknown)!r}; the papers are {', '.join(PAPERS)}")
-    date = datetime.now(UTC).isoformat(timespec="seconds")
-    said = []
-    for home in homes():
-        names = [name for name in papers_of(home) if not wanted or name in wanted]
-        lines = [line for name in names for line in changes(paper(name), date, because)]
-        place = append(home, lines)  # first, since the number of a rule that is not registered may be another one
-        if (path := home / data.FILE).exists() and names:
-            before = data.read(path.read_text(encoding="utf-8"))
-            moved = unexplained(home, before, data.rows(readme.judged_of(names, Layered(committed()))))
-            explained = [{"claim": c, "date": date, "because": because, "moved": moved[c]} for c in moved]
-            append(home, explained)
-            lines += explained
-        if lines:
-            kinds = {"rule": "rule", "grid": "added", "number": "moved"}
-            counts = {kind: sum(key in line for line in lines) for kind, key in kinds.items()}
-            counts["sentence"] = sum(len(line.get("worded", ())) for line in lines)
-            told = ", ".join(counted(count, kind) for kind, count in counts.items() if count)
-            said.append(f"{place}: {told}")
-        elif names:
-            said.append(f"{home.name}: the register is up to date")
-    return said

@@ -1,4 +1,4 @@
-"""The main job: run, check, report with its figures, and whether every verdict equals the committed one."""
+"""The main job: run, check, figures and report. Exit 0 when every verdict equals the committed one."""
 
 from __future__ import annotations
 
@@ -6,17 +6,58 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from suite.claims.board import board, lines
 from suite.claims.judge import Verdict
+from suite.commands import options
 from suite.commands.check import judge_selection
-from suite.commands.run import RunOptions, run_artifacts
+from suite.commands.output import say
+from suite.commands.run import run_artifacts
+from suite.files import check_writable
 from suite.papers.catalogue import PAPERS, homes, published, select
 from suite.papers.evidence import folders, with_committed
 from suite.report.site.build import INDEX, check_place, write_site
 from suite.runs.archive import open_runs
 
 UNMEASURED = ("not run", "bound to the paper's machine")
+
+
+def command(
+    selector: options.Selectors = None,
+    *,
+    profile: options.ProfileOption = options.Profile.smoke,
+    store: options.StoreOption = options.STORE,
+    data: options.DataOption = None,
+    device: options.DeviceOption = options.Device.auto,
+    workers: options.Workers = 1,
+    budget: options.Budget = None,
+    out: Annotated[Path, options.place("folder for figures and report")] = Path("report"),
+    accept: Annotated[bool, typer.Option("--accept", help="commit these verdicts as the expected ones")] = False,
+) -> None:
+    selectors = selector or []
+    check_writable(out)
+    check_place(out / INDEX)  # before anything runs: a page of somebody else's may stand there
+    asked = options.RunOptions(profile, store, data, device, workers, budget)
+    failed = run_artifacts(select(selectors), selectors, asked)
+    found = judge_selection(selectors, profile, open_runs(store))
+    print("\n".join(lines(board(found))))
+    page, site = write_site(with_committed(store), out, say)
+    print(page)
+    for fault in site.faults:  # a programming error in what draws an artifact
+        say(fault)
+    failed = int(failed or bool(site.faults))
+    if accept:
+        print(f"verdicts written to {', '.join(map(str, write_verdicts(profile, found)))}")
+        raise typer.Exit(failed)
+    different = changes(found, committed_verdicts(profile), whole=not selectors)
+    for line in different:
+        print(f"changed: {line}", file=sys.stderr)
+    if not different:
+        print(f"all {len(found)} verdicts at {profile} equal the committed ones")
+    raise typer.Exit(1 if failed or different else 0)
 
 
 def committed_verdicts(profile: str) -> dict[str, str]:
@@ -56,32 +97,3 @@ def write_verdicts(profile: str, found: Sequence[Verdict]) -> list[Path]:
         written[-1].parent.mkdir(exist_ok=True)
         written[-1].write_text(json.dumps(dict(sorted(own.items())), indent=0) + "\n")
     return written
-
-
-def reproduce_selection(selectors: Sequence[str], options: RunOptions, out: Path, accept: bool = False) -> int:
-    """Run the main job; 0 when nothing failed and every verdict at this profile equals the committed one.
-
-    A programming error in what draws an artifact counts as failed. Raises StoreError before anything runs where a
-    page of somebody else stands at ``out``.
-    """
-    check_place(out / INDEX)
-    profile, store = options.profile, options.store
-    failed = run_artifacts(select(selectors), selectors, options)
-    found = judge_selection(selectors, profile, open_runs(store))
-    print("\n".join(lines(board(found))))
-    source = with_committed(store)
-    tell = lambda line: print(line, file=sys.stderr, flush=True)
-    page, site = write_site(source, out, tell)
-    print(page)
-    for fault in site.faults:
-        tell(fault)
-    failed = int(failed or bool(site.faults))
-    if accept:
-        print(f"verdicts written to {', '.join(map(str, write_verdicts(profile, found)))}")
-        return failed
-    different = changes(found, committed_verdicts(profile), whole=not selectors)
-    for line in different:
-        print(f"changed: {line}", file=sys.stderr)
-    if not different:
-        print(f"all {len(found)} verdicts at {profile} equal the committed ones")
-    return 1 if failed or different else 0

@@ -1,29 +1,28 @@
-"""The command ``run``: plan, check that it can run, compute, say what became of each run."""
+"""Compute and store the runs of a selection, here or by an engine; what is stored is not computed again."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import os
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+import typer
 
 from suite.claims.judge import PROFILES
 from suite.clock import counted, duration
-from suite.commands.plan import Planned, calibrated, lacking_data, missing_data, plan
-from suite.commands.plan import stages as by_value
-from suite.data.catalogue import DataError
+from suite.commands import options
+from suite.commands.options import RunOptions
+from suite.commands.planning import Planned, Selection, calibrated, keep_wanted, plan, several, without_data
+from suite.commands.planning import stages as by_value
+from suite.commands.submit import submit_artifacts
 from suite.experiment import CHECKPOINT_SECONDS
-from suite.files import now_in, write_whole
+from suite.files import now_in
 from suite.interruption import leave_if_asked, watched
 from suite.papers.artifact import Artifact, Paper
-from suite.papers.catalogue import experiment
+from suite.papers.catalogue import experiment, select
 from suite.papers.evidence import committed_ids, with_committed
 from suite.runner.calibration import known
 from suite.runner.execute import RunnerConfig, execute_all
@@ -32,49 +31,46 @@ from suite.runner.report import NOT_BEGUN, RunReport
 from suite.runner.status_file import SILENT, note_in
 from suite.runner.trackers import tracker_called
 from suite.runs.store import Store
-from suite.spec import RunSpec, canonical
+from suite.spec import RunSpec
 from suite.training.numerics import pick_device
 
 LOOK = 0.5  # seconds between two looks at runs that another process is computing
 
 
-Selection = list[tuple[Paper, list[Artifact]]]
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """How the runs of a selection are to be computed.
-
-    Attributes:
-        profile: whose runs.
-        store: folder that they go to.
-        data: folder of data sets.
-        device: "auto", "cpu" or "cuda".
-        workers: processes side by side.
-        budget: seconds after which what is left, with its checkpoint, is the next call's; the order within it is that
-            of ``suite.commands.plan``.
-        wait: for runs that another process is computing, instead of leaving them to it.
-        share: (i, n): the i-th of n parts of the plan alone.
-        memory: only runs that need no more bytes.
-        seeds: the first so many of each group alone.
-        only: groups of this name or glob alone.
-        track: the tracker that is told each run it stores.
-        missing: only runs that the suite comes without.
-    """
-
-    profile: str
-    store: Path
-    data: Path | None = None
-    device: str = "auto"
-    workers: int = 1
-    budget: float | None = None
-    wait: bool = True
-    share: tuple[int, int] | None = None
-    memory: int | None = None
-    seeds: int | None = None
-    track: str | None = None
-    missing: bool = False
-    only: str | None = None
+def command(
+    selector: options.Selectors = None,
+    *,
+    profile: options.ProfileOption,
+    store: options.StoreOption = options.STORE,
+    data: options.DataOption = None,
+    device: options.DeviceOption = options.Device.auto,
+    workers: options.Workers = 1,
+    budget: options.Budget = None,
+    no_wait: options.NoWait = False,
+    share: Annotated[str | None, typer.Option(help="only part I of N of the plan, I from 0", metavar="I/N")] = None,
+    memory: options.Memory = None,
+    seeds: options.Seeds = None,
+    only: options.Only = None,
+    missing: Annotated[bool, typer.Option("--missing", help="only runs that the suite comes without")] = False,
+    track: Annotated[
+        str | None, typer.Option(help="tell each stored run to this tracker: tensorboard or wandb", metavar="NAME")
+    ] = None,
+    on: options.On = None,
+    jobs: options.Jobs = None,
+    engine_options: options.EngineOptions = None,
+    dry_run: options.DryRun = False,
+    wait: options.WaitForWorkers = False,
+) -> None:
+    part, chosen = options.a_share(share), selector or []
+    others = {"--budget": budget, "--share": share, "--memory": memory, "--seeds": seeds, "--track": track}
+    others |= {"--no-wait": no_wait, "--missing": missing, "--only": only}
+    to = options.engine_request(on, jobs, engine_options, dry_run, wait, others)
+    asked = RunOptions(
+        profile, store, data, device, workers, budget, not no_wait, part, memory, seeds, track, missing, only
+    )
+    if to is None:
+        raise typer.Exit(run_artifacts(select(chosen), chosen, asked))
+    raise typer.Exit(submit_artifacts(select(chosen), ["run", *chosen], chosen, asked, to))
 
 
 class Chosen(NamedTuple):
@@ -209,50 +205,10 @@ def no_runs(selection: Iterable[tuple[Paper, list[Artifact]]], profile: str) -> 
     return f"nothing to run: {what} has no runs at {profile}, {more}"
 
 
-def several(selection: Iterable[tuple[Paper, list[Artifact]]]) -> bool:
-    """Whether more than one artifact was selected."""
-    return sum(len(artifacts) for _, artifacts in selection) > 1
-
-
-def without_data(
-    whole: Sequence[Planned],
-    part: Sequence[Planned],
-    stored: Collection[str],
-    root: Path | None,
-    profile: str,
-    *,
-    leave_out: bool,
-) -> set[str]:
-    """Ids of a plan's runs that are neither stored nor have their data here.
-
-    A line on stderr names the data sets that runs of this ``part`` lack. Raises DataError for it instead unless they
-    may be left out and others of the plan remain.
-    """
-    left = [p for p in whole if p.spec.id not in stored]
-    absent = missing_data(left, root)
-    lacking = {p.spec.id for p in left if not absent.keys().isdisjoint(p.data)}
-    mine = [p for p in part if p.spec.id in lacking]
-    wanted = {name: why for name, why in absent.items() if any(name in p.data for p in mine)}
-    if wanted and (not leave_out or len(lacking) == len(whole)):
-        name, why = next(iter(wanted.items()))
-        raise DataError(f"profile {profile} needs the data set {name}: {why}")
-    for line in lacking_data(wanted):
-        print(f"{counted(len(mine), 'run')} left out, {line}", file=sys.stderr)
-    return lacking
-
-
 def share_of(planned: Sequence[Planned], share: tuple[int, int] | None) -> list[Planned]:
     """The i-th of n parts (i from 0) of about equal cost; the same on every machine. All of it without a share."""
     ordered = sorted(planned, key=lambda p: (-p.seconds, p.spec.id))
     return ordered if share is None else ordered[share[0] :: share[1]]
-
-
-def keep_wanted(store: Store, planned: Sequence[Planned], selectors: Sequence[str], profile: str) -> None:
-    """Leave the plan in the store, so that ``status`` knows what is still to come."""
-    runs = {p.spec.id: {"artifact": p.artifacts[0], "seconds": p.seconds} for p in planned}
-    name = hashlib.sha256(canonical([sorted(selectors), profile]).encode()).hexdigest()[:12]
-    (store.root / "wanted").mkdir(exist_ok=True)
-    write_whole(store.root / "wanted" / f"{profile}-{name}.json", json.dumps(runs).encode())
 
 
 def checkpoint_seconds() -> float:

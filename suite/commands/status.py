@@ -1,4 +1,4 @@
-"""The command ``status``: what of a store's plans is stored, running, failed, interrupted or queued."""
+"""What of a store's plans is stored, running (where, since when, how far), failed and queued."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from suite.clock import duration
+from suite.commands import options
+from suite.commands.output import result
 from suite.engines import ENGINES, EngineError
 from suite.files import NUMBER, Fields, fits, now_in, read_note
 from suite.runner.status_file import at_work, note_in
@@ -20,6 +24,21 @@ TOLD = ("host", "pid", "job", "since", "fraction", "seen")  # of a sign of life
 PLANNED: Fields = {"artifact": str, "seconds": NUMBER}  # of a run that a plan holds
 JOB: Fields = {"engine": str, "job": str}
 STATES = ("stored", "running", "interrupted", "failed", "queued")
+LOOK = 10.0  # seconds between two looks of --watch
+
+
+def command(
+    *,
+    store: options.StoreOption = options.STORE,
+    watch: Annotated[bool, typer.Option("--watch", help="again every ten seconds, until nothing is left")] = False,
+    as_json: options.Json = False,
+) -> None:
+    found = status(store)
+    while watch and not as_json and any(found["counts"][name] for name in ("queued", "running")):
+        print("\n".join(lines(found)), flush=True)
+        time.sleep(LOOK)
+        found = status(store)
+    result(found, lines(found), as_json)
 
 
 def status(store: Path) -> dict[str, Any]:

@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from suite.clock import counted
-from suite.commands.plan import Planned, plan
-from suite.commands.run import RunOptions, Selection, keep_wanted, several, without_data
+from suite.commands.options import Request, RunOptions
+from suite.commands.planning import Planned, Selection, keep_wanted, plan, several, without_data
 from suite.engines import ENGINES, INDEX, EngineError, Job
 from suite.files import write_whole
 from suite.runs.store import Store
@@ -26,16 +26,6 @@ MOST_JOBS = 16  # unless --jobs says otherwise
 STEP = 2**30  # bytes of memory: groups differ by powers of two of it
 NODE_LOCAL, EXPORTS = "node_local", "exports"  # options that are ours, whatever the engine
 LOOK = 10.0  # seconds between two looks of --wait
-
-
-class Request(NamedTuple):
-    """What the user asked of an engine, beside the selection."""
-
-    on: str
-    jobs: int | None = None
-    options: Path | None = None  # a TOML file
-    dry_run: bool = False
-    wait: bool = False
 
 
 def submit_artifacts(

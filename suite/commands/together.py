@@ -1,11 +1,14 @@
-"""The command ``together``: the board of all methods on one task as a table on one screen."""
+"""All methods on one task at equal budget, against SGD: a table on one screen. Exit 1 without the runs of SGD."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from suite.commands.terminal import folded, width
+import typer
+
+from suite.commands import options
+from suite.commands.output import folded, say, source, width
 from suite.lazy import pd
 from suite.papers.artifact import Missing
 from suite.papers.catalogue import SelectorError, paper
@@ -13,6 +16,21 @@ from suite.runs.archive import Runs
 
 PAPER = "together"
 WITH_INTERVAL = ("gradients", "rounds")  # scores that are shown with their interval
+
+
+def command(
+    *,
+    task: Annotated[str, typer.Option(help="mnist, cifar10, cifar100 or multi30k")] = "mnist",
+    budget: Annotated[int | None, typer.Option(min=1, help="gradient evaluations; by default the task's own")] = None,
+    profile: Annotated[options.Profile, typer.Option(help="whose runs are read")] = options.Profile.reduced,
+    store: options.SourceOption = None,
+    only_mine: options.OnlyMine = False,
+) -> None:
+    try:
+        print("\n".join(board(task, profile, budget, source(store, only_mine))))
+    except Missing as error:
+        say(str(error))
+        raise typer.Exit(1) from None
 
 
 def board(task: str, profile: str, budget: int | None, source: Runs) -> list[str]:
@@ -42,7 +60,7 @@ def board(task: str, profile: str, budget: int | None, source: Runs) -> list[str
     stored = source.ids()
     absent = [group for group, specs in artifact.runs(profile).items() if not stored.issuperset(s.id for s in specs)]
     notes = [f"not run: {', '.join(absent)}"] if absent else []
-    return [*folded([artifact.title], width()), "", *rows(table, width()), "", *folded((*NOTES, *notes), width())]
+    return [*folded([artifact.title]), "", *rows(table, width()), "", *folded((*NOTES, *notes))]
 
 
 NOTES = (

@@ -1,4 +1,8 @@
-"""The command ``vary``: an artifact's runs with other settings, drawn beside its own and judged by nothing."""
+"""An artifact's runs with other settings, drawn beside its own; judged by nothing.
+
+Several values behind commas make a sweep, several --set all combinations. Exit 1 when a run failed. With --on
+and without --wait nothing is drawn: the same command without --on draws once the runs are stored.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +12,24 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from suite.claims.estimate import Estimate
 from suite.claims.judge import PROFILES
+from suite.commands import options
 from suite.commands.check import console, sheet
-from suite.commands.plan import first_seeds
-from suite.commands.run import RunOptions, run_artifacts
-from suite.commands.submit import Request, submit_artifacts
+from suite.commands.options import RunOptions
+from suite.commands.planning import first_seeds
+from suite.commands.run import run_artifacts
+from suite.commands.submit import submit_artifacts
 from suite.data.catalogue import DataError, available
 from suite.experiment import Context
+from suite.files import check_writable
 from suite.lazy import Axes, Figure, np, pd
 from suite.own.variation import Variation, VariationError, parse, variations
-from suite.papers.artifact import Artifact, Frame, Groups, Missing
+from suite.papers.artifact import Artifact, Frame, Groups, Missing, Paper
 from suite.papers.catalogue import SelectorError, experiment, published, select
 from suite.papers.evidence import committed_ids, with_committed
 from suite.papers.measurement import measure_frame
@@ -41,50 +50,69 @@ class UndrawableError(ValueError):
     """A drawing that does not take the varied runs."""
 
 
-def vary_artifact(
-    artifact_id: str,
-    texts: Sequence[str],
-    name: str | None,
-    options: RunOptions,
-    out: Path,
-    forms: Sequence[str],
-    to: Request | None = None,
-) -> tuple[int, list[str]]:
-    """Run the variations and what they are compared with, draw all; returns the exit code and what to print.
-
-    Unchanged runs that the committed evidence has are not computed again. ``to`` asks an engine for workers instead,
-    and draws where it is to wait for them. Without ``wait`` runs that others compute are left to them, and
-    nothing is drawn.
-
-    Raises:
-        EngineError: the engine refused the job.
-        SelectorError: no such artifact.
-        VariationError: it has no such setting, no runs at this profile, or another kind of value.
-    """
-    (paper, artifact), *others = [(paper, each) for paper, chosen in select([artifact_id]) for each in chosen]
-    if others:
-        count = 1 + len(others)
-        raise SelectorError(f"{artifact_id!r} means {count} artifacts; vary one at a time, such as {artifact.id}")
-    groups, varied = varied_runs(artifact, texts, options)
+def command(
+    artifact: Annotated[
+        str, typer.Argument(metavar="ARTIFACT", help="paper/artifact", autocompletion=options.complete_selector)
+    ],
+    *,
+    changes: Annotated[
+        list[str], typer.Option("--set", help="a setting and its value, or several values", metavar="KEY=VALUE")
+    ],
+    name: Annotated[str | None, typer.Option(help="for the files; the first variation's by default")] = None,
+    profile: options.ProfileOption = options.Profile.smoke,
+    seeds: options.Seeds = None,
+    store: options.StoreOption = options.STORE,
+    data: options.DataOption = None,
+    device: options.DeviceOption = options.Device.auto,
+    workers: options.Workers = 1,
+    out: Annotated[Path, options.place("folder for the figure")] = Path("figures"),
+    forms: options.Formats = options.SVG,
+    no_wait: Annotated[
+        bool, typer.Option("--no-wait", help="leave what other processes compute to them, and draw nothing")
+    ] = False,
+    memory: options.Memory = None,
+    on: options.On = None,
+    jobs: options.Jobs = None,
+    engine_options: options.EngineOptions = None,
+    dry_run: options.DryRun = False,
+    wait: options.WaitForWorkers = False,
+) -> None:
+    to = options.engine_request(on, jobs, engine_options, dry_run, wait, {"--memory": memory, "--no-wait": no_wait})
+    check_writable(out)
+    asked = RunOptions(profile, store, data, device, workers, wait=not no_wait, memory=memory, seeds=seeds)
+    which, own = one_artifact(artifact)
+    groups, varied = varied_runs(own, changes, asked)
     named = name or re.sub(r"[^\w.-]+", "-", varied[0].label)
     if not re.fullmatch(r"[\w.-]{1,80}", named):
         raise VariationError(
             f"--name {named!r} must be letters, digits, dots and hyphens: the figure's file bears it"
         )
-    check_settings(groups, varied, options.data, options.device)
+    check_settings(groups, varied, data, device)
+
+    # Unchanged runs that the committed evidence has are not computed again.
     shipped = committed_ids()
     wanted = {spec.id: spec for each in (groups, *(v.groups for v in varied)) for ss in each.values() for spec in ss}
-    plan = replace(artifact, runs=lambda _: {named: tuple(s for s in wanted.values() if s.id not in shipped)})
-    selection, asked = [(paper, [plan])], [artifact.id, named, *texts]
+    plan = replace(own, runs=lambda _: {named: tuple(s for s in wanted.values() if s.id not in shipped)})
+    selection, words = [(which, [plan])], [own.id, named, *changes]
     if to is None:
-        code = run_artifacts(selection, asked, replace(options, seeds=None))
+        code = run_artifacts(selection, words, replace(asked, seeds=None))
     else:
-        command = ["vary", artifact.id, *(word for text in texts for word in ("--set", text)), "--name", named]
-        command += ["--seeds", str(options.seeds)] if options.seeds else []
-        code = submit_artifacts(selection, command, asked, options, to)
-    if not options.wait or (to is not None and (to.dry_run or not to.wait)):
-        return code, []
-    return code, shown(artifact, groups, varied, named, options.profile, with_committed(options.store), out, forms)
+        sets = [word for change in changes for word in ("--set", change)]
+        first = ["--seeds", str(seeds)] if seeds else []
+        code = submit_artifacts(selection, ["vary", own.id, *sets, "--name", named, *first], words, asked, to)
+    if not no_wait and (to is None or (to.wait and not to.dry_run)):
+        for line in shown(own, groups, varied, named, profile, with_committed(store), out, forms):
+            print(line)
+    raise typer.Exit(code)
+
+
+def one_artifact(selector: str) -> tuple[Paper, Artifact]:
+    """The artifact that is named, with its paper. Raises SelectorError where several are."""
+    (found, *others) = [(paper, each) for paper, chosen in select([selector]) for each in chosen]
+    if others:
+        count = 1 + len(others)
+        raise SelectorError(f"{selector!r} means {count} artifacts; vary one at a time, such as {found[1].id}")
+    return found
 
 
 def varied_runs(artifact: Artifact, texts: Sequence[str], options: RunOptions) -> tuple[Groups, list[Variation]]:

@@ -145,7 +145,7 @@ def describe(execution: dict[str, Any], begun: Mapping[str, str]) -> dict[str, A
 
 CODE_PACKAGES = dict.fromkeys(("suite", "reference_impls", "paper_figures"), ROOT)  # package -> folder that holds it
 KINDS = {".py", ".cpp", ".h"}
-READERS = ("suite/cli", "suite/commands", "suite/report")  # rooms that no run passes through
+READERS = ("suite/commands", "suite/report")  # rooms that no run passes through
 CODE_DIGITS = 16  # hex digits of the digest
 
 

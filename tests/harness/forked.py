@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 import toy
 from typer.main import get_command
 
-from suite import cli
+from suite.commands import main
 
 
 def request() -> dict[str, Any]:
@@ -65,7 +65,7 @@ def leave(end: SystemExit) -> NoReturn:
 
 
 def prepare() -> None:
-    """Import what any command may and build the commands, once; a worker of a fork imports what it needs."""
+    """Import what any command may, once; a worker of a fork imports what it needs."""
     drawn = ("jinja2", "matplotlib.backends.backend_svg", "seaborn")
     for name in (*drawn, "pandas", "pyarrow.parquet", "pydantic.type_adapter", "scipy.stats", "torch"):
         import_module(name)
@@ -73,8 +73,8 @@ def prepare() -> None:
         package = import_module(f"suite.{room}")
         for module in iter_modules(package.__path__, f"suite.{room}."):
             import_module(module.name)
-    cli.app = get_command(cli.app)
-    cli.app.commands["list"].make_context("list", ["toy"])  # imports what reads a command line
+    commands = get_command(main.application(["list"])).commands
+    commands["list"].make_context("list", ["toy"])  # imports what reads a command line
 
 
 if __name__ == "__main__":
@@ -82,6 +82,6 @@ if __name__ == "__main__":
     gc.freeze()  # what is imported is never garbage, and pages that are not looked at are not copied
     become(request())
     try:
-        cli.main()
+        main.main()
     except SystemExit as end:
         leave(end)

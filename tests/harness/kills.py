@@ -30,7 +30,7 @@ import killed_pair
 import torch
 import toy
 
-from suite.commands.plan import plan
+from suite.commands.planning import plan
 from suite.data.images import load_images
 from suite.papers.catalogue import experiment, select
 from suite.runner.execute import RunnerConfig, execute

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from suite.commands import plan as planning
-from suite.commands.plan import Planned, calibrated
+from suite.commands import planning
+from suite.commands.planning import Planned, calibrated
 from suite.experiment import Experiment
 from suite.papers.catalogue import select
 from suite.runner import calibration, pilot
@@ -100,7 +100,7 @@ def test_a_plan_reads_a_calibration_without_torch(tmp_path):
     code = (
         "import sys; sys.argv = ['sgd-suite', 'plan', 'isgd/fig5a', '--profile', 'reduced', '--json', '--store', "
         f"{str(tmp_path / 's.store')!r}]\n"
-        "from suite.cli import main\ntry: main()\nexcept SystemExit: pass\n"
+        "from suite.commands.main import main\ntry: main()\nexcept SystemExit: pass\n"
         "assert not {'torch', 'numpy', 'pandas'} & set(sys.modules), 'plan imported torch'"
     )
     scaled = json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)

@@ -8,6 +8,7 @@ import math
 import threading
 
 import pytest
+import typer
 from estimates import interval
 from rich.console import Console
 
@@ -36,8 +37,9 @@ def test_a_contested_run_is_red_where_no_claim_rests_on_it(monkeypatch, capsys):
     contested = Survey(kinds={"r": "contested"}, contested={"r": "run r"})
     monkeypatch.setattr(check, "judge_selection", lambda *selection: [])
     monkeypatch.setattr(check, "held_twice", lambda *selection: contested)
-    judged = {"as_json": True, "junit_path": None, "verbose": False}
-    assert check.check_selection([], None, {}, [], **judged) == 1
+    with pytest.raises(typer.Exit) as end:
+        check.command(as_json=True)
+    assert end.value.exit_code == 1
     assert "CONTESTED run r" in capsys.readouterr().err
 
 

@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 import pytest
 import toy
 
-from suite import cli
-from suite.cli.output import explain
+from suite.commands import main
+from suite.commands.output import explain
 
 TABLE = ("run", "toy/table1", "--profile", "smoke")
 
@@ -59,7 +59,7 @@ def test_a_locale_without_signs_loses_no_number(monkeypatch):
     monkeypatch.setattr(sys, "stdout", out)
     monkeypatch.setattr(sys, "argv", ["sgd-suite", "--version"])
     with pytest.raises(SystemExit):
-        cli.main()
+        main.main()
     assert out.errors == "backslashreplace"
 
 
@@ -176,7 +176,7 @@ def test_the_first_seeds_of_every_group_come_alone_and_the_others_later(sgd):
 
 
 def test_the_shell_completes_papers_artifacts_and_data_sets():
-    from suite.cli.options import complete_dataset, complete_selector
+    from suite.commands.options import complete_dataset, complete_selector
 
     assert complete_selector("isg") == ["isgd", *(name for name in complete_selector("isgd/"))]
     assert "isgd/fig5a" in complete_selector("isgd/fig5")
@@ -278,16 +278,17 @@ def test_ctrl_c_and_a_closed_stdout_are_no_faults_of_ours():
     """A Ctrl-C while modules are imported, one while typer reads the arguments, and a shell's ``>&-``."""
     command = """
 import sys
-import sgd_scaling_suite, suite.cli
+import sgd_scaling_suite
+from suite.commands import main
 def stop(*arguments, **options):
     raise KeyboardInterrupt
 if sys.argv[1] == "import":
     sgd_scaling_suite.hindrance = stop
 elif sys.argv[1] == "arguments":
-    suite.cli.app = lambda **options: 130
+    main.application = lambda words: lambda **options: 130
 else:
     sys.stdout = None
-    suite.cli.app = lambda **options: None
+    main.application = lambda words: lambda **options: None
 sgd_scaling_suite.main()
 """
     for when, code in (("import", 130), ("arguments", 130), ("closed", 0)):

@@ -15,7 +15,7 @@ import typer
 
 from reference_impls.contract import Turn
 from suite import interruption
-from suite.cli import output
+from suite.commands import output
 from suite.papers.catalogue import experiment
 from suite.runner import status_file, workers
 from suite.runner.execute import RunnerConfig, execute

@@ -63,7 +63,7 @@ def test_the_quick_commands_load_nothing_slow(tmp_path: Path):
     """tests/journeys/test_artifacts.py holds ``check`` to the same."""
     script = f"""
 import sys
-from suite.cli import main
+from suite.commands.main import main
 for command in ("list", "plan --profile paper", "data list"):
     sys.argv[1:] = command.split()
     try:

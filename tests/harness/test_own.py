@@ -9,13 +9,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import typer
 from fabricated_frames import frame_of
 from PIL import Image
 
 import suite
-from suite.commands.check import check_selection
+from suite.commands import check
 from suite.commands.new_paper import new_package
-from suite.commands.run import RunOptions, run_artifacts
+from suite.commands.options import RunOptions
+from suite.commands.run import run_artifacts
 from suite.commands.status import status
 from suite.data.catalogue import DATASETS, DataError
 from suite.data.images import _of_ones_own
@@ -71,7 +73,8 @@ def test_the_package_runs_is_measured_drawn_and_read(package, capsys: pytest.Cap
     assert list(groups) == ["SGD", *(f"SMA, 4 learners, alpha = {alpha}" for alpha in ("0.05", "0.1", "0.25"))]
 
     mine = of_user(None)
-    check_selection([NAME], None, mine, mine.ids(), as_json=False, junit_path=None, verbose=False)
+    with pytest.raises(typer.Exit):
+        check.command([NAME], only_mine=True)
     shown = capsys.readouterr().out
     assert "mine/curves at smoke" in shown
     assert "SMA, 4 learners, alpha = 0.1 minus SGD (points)" in shown

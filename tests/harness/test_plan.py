@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from suite.commands import plan as planning
-from suite.commands.plan import Planned, lacking_data, lines, summary
+from suite.commands import planning
+from suite.commands.plan import lines, summary
+from suite.commands.planning import Planned, lacking_data
 from suite.papers.catalogue import SelectorError, select
 from suite.runner import calibration
 from suite.runner.calibration import Calibration

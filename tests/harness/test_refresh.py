@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import typer
 
 from suite.commands import refresh
 
@@ -12,36 +13,41 @@ def home(tmp_path, monkeypatch):
     """One home, of which two files are generated: one as it should be, one out of date."""
     (tmp_path / "well.csv").write_text("a\n")
     (tmp_path / "old.csv").write_text("b\n")
-    monkeypatch.setattr(refresh, "homes", lambda: [tmp_path])
+    monkeypatch.setattr(refresh, "homes_of", lambda papers: [tmp_path])
     monkeypatch.setattr(refresh, "project", lambda home: home)
     wanted = {tmp_path / "well.csv": "a\n", tmp_path / "old.csv": "c\n", tmp_path / "new.csv": "d\n"}
     monkeypatch.setattr(refresh, "generated", lambda home, root: wanted)
     return tmp_path
 
 
-def test_what_is_out_of_date_or_absent_is_written(home):
-    code, said = refresh.refresh(())
-    assert code == 0
-    assert said == [f"{home / 'old.csv'}: renewed", f"{home / 'new.csv'}: renewed"]
+def code_of(**options) -> int:
+    with pytest.raises(typer.Exit) as end:
+        refresh.command(**options)
+    return end.value.exit_code
+
+
+def test_what_is_out_of_date_or_absent_is_written(home, capsys):
+    assert code_of() == 0
+    assert capsys.readouterr().out == f"{home / 'old.csv'}: renewed\n{home / 'new.csv'}: renewed\n"
     assert [(home / name).read_text() for name in ("well.csv", "old.csv", "new.csv")] == ["a\n", "c\n", "d\n"]
-    assert refresh.refresh((), check=True) == (0, ["all generated files are up to date"])
+    assert code_of(check=True) == 0
+    assert capsys.readouterr().out == "all generated files are up to date\n"
 
 
-def test_a_check_writes_nothing_and_fails(home):
-    code, said = refresh.refresh((), check=True)
-    assert code == 1
-    assert said == [f"{home / 'old.csv'}: out of date", f"{home / 'new.csv'}: out of date"]
+def test_a_check_writes_nothing_and_fails(home, capsys):
+    assert code_of(check=True) == 1
+    assert capsys.readouterr().out == f"{home / 'old.csv'}: out of date\n{home / 'new.csv'}: out of date\n"
     assert (home / "old.csv").read_text() == "b\n"
     assert not (home / "new.csv").exists()
 
 
 def test_one_in_the_last_digit_makes_nothing_out_of_date(tmp_path, monkeypatch):
     (tmp_path / "made.csv").write_text("a,-0.242013\n")
-    monkeypatch.setattr(refresh, "homes", lambda: [tmp_path])
+    monkeypatch.setattr(refresh, "homes_of", lambda papers: [tmp_path])
     monkeypatch.setattr(refresh, "project", lambda home: home)
     for written, code in (("a,-0.242012\n", 0), ("a,-0.242019\n", 1)):
         monkeypatch.setattr(refresh, "generated", lambda home, root, text=written: {home / "made.csv": text})
-        assert refresh.refresh((), check=True)[0] == code
+        assert code_of(check=True) == code
 
 
 def test_a_run_that_the_evidence_lost_keeps_its_line_and_is_told(tmp_path):

@@ -13,7 +13,7 @@ from toy import specs
 
 from suite.claims.judge import Claim
 from suite.commands.refresh import kept
-from suite.commands.refresh import record_rules as record
+from suite.commands.register import command as record
 from suite.papers import register
 from suite.papers.catalogue import PAPERS, Registered, SelectorError, entries, paper, published
 from suite.papers.measurement import verdicts
@@ -194,7 +194,7 @@ def test_another_seed_is_another_grid(home: Path, monkeypatch: pytest.MonkeyPatc
     assert unregistered() == {"toy/table1/mean": "the runs of toy/table1 are not those registered"}
     seeds(2, monkeypatch)
     assert verdict(store).order == "unregistered"
-    record("fewer")
+    record(because="fewer")
     found = verdict(store)
     assert (found.order, found.red) == ("amended", True)
 
@@ -203,7 +203,7 @@ def test_a_run_from_before_its_grid_is_late(home: Path, monkeypatch: pytest.Monk
     seeds(2, monkeypatch)
     at("2021-01-01")
     seeds(3, monkeypatch)
-    record("a third seed")
+    record(because="a third seed")
     found = verdict(run(home, "2021-01-02"))
     assert found.order == "late"
     (why,) = register.later_runs(found.claim, found.measured.runs)
@@ -239,17 +239,18 @@ def test_an_earlier_number_stands_until_other_runs_are_read(home: Path) -> None:
     assert (found.order, found.earlier, found.rule) == ("amended", None, before)
 
 
-def test_the_register_command_says_what_it_wrote(home: Path) -> None:
-    (said,) = record("first")
-    assert said.endswith("1 rule, 3 grids, 1 sentence")
-    assert record("again") == [f"{home.name}: the register is up to date"]
+def test_the_register_command_says_what_it_wrote(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record(because="first")
+    assert capsys.readouterr().out.endswith("1 rule, 3 grids, 1 sentence\n")
+    record(because="again")
+    assert capsys.readouterr().out == f"{home.name}: the register is up to date\n"
     publish(home, 0.2)
-    record("wider")
+    record(because="wider")
     assert register.last_line(published("toy")[0]).endswith(": wider")
     with pytest.raises(RegisterError, match="--because is empty; say why"):
-        record(" ")
+        record(because=" ")
     with pytest.raises(SelectorError, match="nothing is called 'nobody'"):
-        record("why", ["nobody"])
+        record(["nobody"], because="why")
 
 
 def test_a_line_that_is_none_is_named(home: Path) -> None:
@@ -303,7 +304,7 @@ def test_a_moved_number_is_kept_until_the_register_gives_a_reason(
     publish(home, 0.1, 'refuted_by = "Another mean."\n')
     seen = []
     monkeypatch.setattr("suite.commands.refresh.readme.judged_of", lambda *_: seen.append(verdict(store)) or seen)
-    record("a sum was a mean", ["toy"])
+    record(["toy"], because="a sum was a mean")
     assert seen[0].order == "registered"  # by then also the other words are
     assert kept(path, data.written(now), home) == (data.written(now), [])
     assert verdict(store).exploratory.verdict == now[0]["verdict"]

@@ -14,7 +14,7 @@ from hostile import shaken
 from scipy import stats
 
 from suite.claims.intervals import holm
-from suite.cli.runs import gate
+from suite.commands import gate
 from suite.speed.baselines import GateError, baseline, find_baseline, read
 from suite.speed.gate import ALARM, FLOOR, accept, alarms, compare, exit_code, judged, level, lines, threshold
 from suite.speed.rank_shift import detectable, lower_limit, p_value, shift
@@ -222,17 +222,17 @@ def test_a_forged_document_is_used_or_refused_in_a_sentence(tmp_path: Path, kept
 
 
 def test_the_command_gates(tmp_path: Path, monkeypatch, capsys):
-    monkeypatch.setattr("suite.speed.baselines.FOLDER", tmp_path / "baselines")
+    monkeypatch.setattr(gate, "FOLDER", tmp_path / "baselines")
     draw = np.random.default_rng(17)
     names = []
     for i, slower in enumerate((0.0, 0.0, 0.0, 0.0, 0.0, math.log(1.3))):
         names.append(tmp_path / f"{i}.json")
         names[-1].write_text(json.dumps(document({"a": slower}, draw)))
     with pytest.raises(GateError, match="nox -s guard -- --accept"):
-        gate(names[:1])
+        gate.command(names[:1])
     accept([read(name) for name in names[:5]], tmp_path / "baselines")
     with pytest.raises(typer.Exit) as red:
-        gate(names[5:], as_json=True)
+        gate.command(names[5:], as_json=True)
     assert red.value.exit_code == 1
     assert json.loads(capsys.readouterr().out)["rows"][0]["sessions"] == 5
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import typer
 
 from suite.commands import reproduce
-from suite.commands.run import RunOptions
 from suite.runs.run import StoreError
 
 COMMITTED = {"p/fig1/a": "reproduced", "p/fig1/b": "not reproduced"}
@@ -19,7 +19,7 @@ def verdict(name: str, found: str, timed: bool = False):
 
 
 @pytest.fixture
-def job(monkeypatch):
+def job(monkeypatch, tmp_path):
     """The job with its parts replaced: how many runs fail, and which verdicts come out."""
 
     def run(*found, failed=0, selectors=(), accept=False):
@@ -35,8 +35,9 @@ def job(monkeypatch):
         )
         monkeypatch.setattr(reproduce, "committed_verdicts", lambda profile: dict(COMMITTED))
         monkeypatch.setattr(reproduce, "write_verdicts", lambda profile, found: [Path("verdicts-smoke.json")])
-        place = Path("unused")
-        return reproduce.reproduce_selection(selectors, RunOptions("smoke", place), place, accept)
+        with pytest.raises(typer.Exit) as end:
+            reproduce.command(selectors, store=tmp_path / "store", out=tmp_path / "report", accept=accept)
+        return end.value.exit_code
 
     return run
 
@@ -79,4 +80,4 @@ def test_a_page_of_somebody_else_is_told_before_anything_runs(monkeypatch, tmp_p
     (tmp_path / "index.html").write_text("<p>mine</p>")
     monkeypatch.setattr(reproduce, "run_artifacts", pytest.fail)
     with pytest.raises(StoreError, match=r"was not written by `report`"):
-        reproduce.reproduce_selection([], RunOptions("smoke", tmp_path / "store"), tmp_path)
+        reproduce.command(store=tmp_path / "store", out=tmp_path)

@@ -14,7 +14,7 @@ import pytest
 import toy
 
 from suite.commands import run as command
-from suite.commands.plan import Planned
+from suite.commands.planning import Planned
 from suite.commands.status import status
 from suite.data.catalogue import DataError
 from suite.papers import catalogue

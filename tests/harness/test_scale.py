@@ -12,7 +12,7 @@ import toy
 
 from suite.claims.judge import PROFILES
 from suite.commands.check import judge_selection
-from suite.commands.list_ import lines, listing
+from suite.commands.list import lines, listing
 from suite.papers import measurement
 from suite.papers.catalogue import experiment
 from suite.runner.execute import RunnerConfig, execute_all

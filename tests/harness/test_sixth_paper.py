@@ -28,7 +28,7 @@ OURS = ("suite", "reference_impls", "paper_figures", "docs", "examples", "README
 # Every line of stdin is a command line; "alone" leaves the new paper as the only one, since a report holds them all.
 DRIVER = f"""
 import shlex, sys
-from suite.cli import main
+from suite.commands.main import main
 from suite.papers.catalogue import PAPERS
 for line in sys.stdin.read().splitlines():
     if line == "alone":

@@ -12,9 +12,9 @@ import pytest
 import toy
 
 from suite.commands import submit
-from suite.commands.run import RunOptions
+from suite.commands.options import Request, RunOptions
 from suite.commands.status import job_states
-from suite.commands.submit import Request, submit_artifacts
+from suite.commands.submit import submit_artifacts
 from suite.engines import ENGINES, INDEX, EngineError, Job
 from suite.papers.catalogue import select
 from suite.runs.store import Store

@@ -10,17 +10,17 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import toy
+import typer
 from matplotlib.figure import Figure
 
 from suite.claims.estimate import over_seeds as exact
-from suite.commands.run import RunOptions
 from suite.commands.vary import (
     UndrawableError,
+    command,
     differ,
     draw_side_by_side,
     drawn_table,
     show_quantities,
-    vary_artifact,
 )
 from suite.data.catalogue import DataError
 from suite.own.variation import VariationError, parse, variations, written
@@ -97,9 +97,8 @@ def test_what_cannot_be_changed_is_refused_with_what_can(asked: str, sentence: s
 def test_settings_that_no_run_could_have_are_refused_before_any_runs(
     artifact: str, asked: str, sentence: str, tmp_path: Path
 ):
-    options = RunOptions("smoke", tmp_path / "store", seeds=1)
     with pytest.raises((VariationError, DataError), match=sentence):
-        vary_artifact(artifact, [asked], None, options, tmp_path, ["svg"])
+        command(artifact, changes=[asked], store=tmp_path / "store", seeds=1, out=tmp_path)
     assert not list(tmp_path.iterdir())
 
 
@@ -156,18 +155,18 @@ def test_the_command_computes_what_is_not_there_and_writes_figure_and_table(pape
     catalogue.PAPERS["toy"] = catalogue.Registered(lambda: whole, toy.HERE)
     catalogue.paper.cache_clear()
 
-    def vary(seeds: int | None = None) -> tuple[int, list[str]]:
-        options = RunOptions("smoke", tmp_path / "store", device="cpu", seeds=seeds)
-        return vary_artifact("toy/fig9", ["value=5"], "mine", options, tmp_path, ["svg"])
+    def vary(seeds: int | None = None) -> None:
+        with pytest.raises(typer.Exit) as end:
+            command("toy/fig9", changes=["value=5"], name="mine", store=tmp_path / "store", seeds=seeds, out=tmp_path)
+        assert end.value.exit_code == 0
 
-    code, said = vary(2)
-    assert (code, len(said)) == (0, 1)
-    assert "judged by nothing" in said[0]
+    vary(2)
     table = pd.read_csv(tmp_path / "toy-fig9-mine.csv")
     rise = table.groupby("setting")["y"].mean()
     assert rise["value = 5"] - rise["unchanged"] == pytest.approx(4)
     assert "value = 5" in (tmp_path / "toy-fig9-mine.svg").read_text()
     printed, told = capsys.readouterr()
+    assert "judged by nothing" in printed
     assert "mean" in printed
     assert "seven" not in printed  # the same for both
     assert "4 runs stored" in told

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from suite.cli import output
+from suite.commands import output
 from suite.runs.run import DamagedRun
 
 
@@ -19,7 +19,7 @@ def test_what_a_user_can_act_on_is_one_sentence(error: Exception, code: int, cap
 @pytest.mark.parametrize(
     ("module", "wanted", "told"),
     [
-        ("suite.cli", "absent_package.part", "sgd-suite: this needs the Python package absent_package.part"),
+        ("suite.commands", "absent_package.part", "sgd-suite: this needs the Python package absent_package.part"),
         ("my_paper.fig1", "absent_package", "sgd-suite: my_paper needs the Python package absent_package"),
         ("my_paper.fig1", "my_paper.fig9", "Traceback"),
     ],
@@ -34,7 +34,7 @@ def test_a_missing_package_is_told_with_who_needs_it(
     text = capsys.readouterr().err
     assert text.startswith(told)
     if told != "Traceback":
-        assert text.rstrip().endswith(output.ALL if module == "suite.cli" else "pip install absent_package")
+        assert text.rstrip().endswith(output.ALL if module == "suite.commands" else "pip install absent_package")
 
 
 def test_a_fault_of_ours_keeps_its_traceback(capsys: pytest.CaptureFixture[str]):

@@ -161,6 +161,6 @@ if __name__ in ("__main__", "__mp_main__"):
     install()
 
 if __name__ == "__main__":
-    from suite.cli import main
+    from suite.commands.main import main
 
     main()

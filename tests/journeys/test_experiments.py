@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from suite.commands.plan import plan
+from suite.commands.planning import plan
 from suite.papers.catalogue import experiment, select
 from suite.runner.execute import RunnerConfig, execute
 from suite.spec import RunSpec

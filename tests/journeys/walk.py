@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
-from suite.cli import main
+from suite.commands.main import main
 from suite.papers.catalogue import published
 
 FORMS = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}  # of a figure, and how the file begins

@@ -1,4 +1,4 @@
-"""What there is: artifacts, their claims, and whose runs there are of each. Starts fast: no numpy, no torch."""
+"""Artifacts and claims, whose runs there are and what is missing."""
 
 from __future__ import annotations
 
@@ -9,11 +9,20 @@ from typing import Any
 
 from suite.claims.judge import PROFILES
 from suite.clock import counted
+from suite.commands import options
+from suite.commands.output import folded, result, width
 from suite.papers import catalogue
 from suite.papers.catalogue import matching
 from suite.papers.evidence import committed_ids, ids_of_user
 
 LEAST = 24  # columns of a title beside its counts
+
+
+def command(
+    selector: options.Selectors = None, *, store: options.SourceOption = None, as_json: options.Json = False
+) -> None:
+    rows = listing(selector or [], store)
+    result(rows, folded(lines(rows, width())), as_json)
 
 
 def listing(selectors: Sequence[str], store: Path | None) -> list[dict[str, Any]]:

@@ -1,18 +1,15 @@
-"""The options that commands share, and what their values must be."""
+"""The options that commands share, what their values must be, and what becomes of them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
-
-if TYPE_CHECKING:
-    from suite.commands.submit import Request
-
 
 Profile = StrEnum("Profile", ("smoke", "reduced", "paper"))
 Device = StrEnum("Device", ("auto", "cpu", "cuda"))
@@ -97,6 +94,10 @@ Budget = Annotated[float | None, typer.Option(min=1, callback=finite, help="seco
 Calibrate = Annotated[float | None, seconds("time pieces of the runs here for so long first", "--calibrate")]
 ProfileOption = Annotated[Profile, typer.Option("--profile", help="size of the runs")]
 OnlyMine = Annotated[bool, typer.Option("--only-mine", help="leave the committed evidence out")]
+Only = Annotated[
+    str | None, typer.Option(help="only groups of this name or glob, as `plan` quotes them", metavar="GROUP")
+]
+Seeds = Annotated[int | None, typer.Option(min=1, help="only the first so many seeds of every group", metavar="N")]
 NoWait = Annotated[bool, typer.Option("--no-wait", help="leave what other processes compute to them")]
 Memory = Annotated[int | None, typer.Option(min=1, help="only runs that need at most so many bytes", metavar="BYTES")]
 On = Annotated[str | None, typer.Option("--on", help="hand the runs to this engine's workers: slurm")]
@@ -104,6 +105,55 @@ Jobs = Annotated[int | None, typer.Option(min=1, help="with --on: how many worke
 EngineOptions = Annotated[Path | None, place("with --on: the engine's own options, TOML", metavar="F")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="with --on: print what would be submitted")]
 WaitForWorkers = Annotated[bool, typer.Option("--wait", help="with --on: end when the workers have")]
+Papers = Annotated[list[str] | None, typer.Argument(metavar="[PAPER]...", help="papers; none: all")]
+ShortName = Annotated[str, typer.Argument(metavar="NAME", help="short name, as in NAME/fig1")]
+Into = Annotated[Path | None, place("folder to make; default NAME")]
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How the runs of a selection are to be computed.
+
+    Attributes:
+        profile: whose runs.
+        store: folder that they go to.
+        data: folder of data sets.
+        device: "auto", "cpu" or "cuda".
+        workers: processes side by side.
+        budget: seconds after which what is left, with its checkpoint, is the next call's; the order within it is that
+            of ``suite.commands.planning``.
+        wait: for runs that another process is computing, instead of leaving them to it.
+        share: (i, n): the i-th of n parts of the plan alone.
+        memory: only runs that need no more bytes.
+        seeds: the first so many of each group alone.
+        only: groups of this name or glob alone.
+        track: the tracker that is told each run it stores.
+        missing: only runs that the suite comes without.
+    """
+
+    profile: str
+    store: Path
+    data: Path | None = None
+    device: str = "auto"
+    workers: int = 1
+    budget: float | None = None
+    wait: bool = True
+    share: tuple[int, int] | None = None
+    memory: int | None = None
+    seeds: int | None = None
+    track: str | None = None
+    missing: bool = False
+    only: str | None = None
+
+
+class Request(NamedTuple):
+    """What the user asked of an engine, beside the selection."""
+
+    on: str
+    jobs: int | None = None
+    options: Path | None = None  # a TOML file
+    dry_run: bool = False
+    wait: bool = False
 
 
 def engine_request(
@@ -122,14 +172,4 @@ def engine_request(
     wrong, how = (options, "need --on") if on is None else (others, "do not go with --on")
     if any(wrong.values()):
         raise typer.BadParameter(f"{', '.join(list(wrong)[:-1])} and {list(wrong)[-1]} {how}")
-    if on is None:
-        return None
-    from suite.commands.submit import Request
-
-    return Request(on, jobs, engine_options, dry_run, wait)
-
-
-Only = Annotated[
-    str | None, typer.Option(help="only groups of this name or glob, as `plan` quotes them", metavar="GROUP")
-]
-Seeds = Annotated[int | None, typer.Option(min=1, help="only the first so many seeds of every group", metavar="N")]
+    return None if on is None else Request(on, jobs, engine_options, dry_run, wait)

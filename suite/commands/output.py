@@ -1,17 +1,42 @@
-"""Where results go, which runs they are made from, and how a command ends that could not do what it was asked."""
+"""What commands write: results folded for a terminal or a pipe, and a sentence where they cannot do what is asked."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import shutil
 import signal
 import sys
+import textwrap
 import traceback
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from suite.interruption import Interrupted
+
+INDENT = "    "  # of what does not fit on a line
+PIPE = 120  # columns where there is no terminal
+
+
+def width() -> int:
+    """Columns of the terminal, or COLUMNS where the environment sets it; 120 in a pipe."""
+    return shutil.get_terminal_size((PIPE, 24)).columns
+
+
+def folded(lines: Iterable[str], indent: str = INDENT) -> list[str]:
+    """Each line in as many as it takes at this width, the further ones indented."""
+    text, columns = list[str](), width()
+    for line in lines:
+        fits = len(line) <= columns
+        text += [line] if fits else textwrap.wrap(line, columns, subsequent_indent=indent, break_on_hyphens=False)
+    return text
+
+
+def memory(size: float) -> str:
+    """A number of bytes: ``412 MB``, ``11.6 GB``."""
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
 
 
 def say(text: str) -> None:
@@ -19,8 +44,9 @@ def say(text: str) -> None:
     print("".join(c for c in text if c.isprintable()), file=sys.stderr)
 
 
-def emit(document: Any) -> None:
-    print(json.dumps(document, indent=1))
+def result(document: Any, lines: Iterable[str], as_json: bool) -> None:
+    """Print what was found: as one JSON document, or as the lines that say it."""
+    print(json.dumps(document, indent=1) if as_json else "\n".join(lines))
 
 
 def source(store: Path | None, only_mine: bool = False) -> Any:
