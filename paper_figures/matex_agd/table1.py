@@ -191,7 +191,7 @@ def ours(profile: str) -> dict[str, tuple[str, int, Groups]]:
         end = to_the_end(profile)
         whole, lenet = ({name: end[name] for name in end if name.startswith(kind)} for kind in ("end", "lenet"))
         found |= {
-            f"{NAMES[data]}, to the end": (data, settings.WHOLE_CHECKPOINTS, whole),
+            "narrow AlexNet to the end": (data, settings.WHOLE_CHECKPOINTS, whole),
             NAMES[QUICK]: (QUICK, CHECKPOINTS, settings.quick(profile)),
             "LeNet, MNIST, to the end": ("mnist", CHECKPOINTS, lenet),
         }
@@ -261,13 +261,15 @@ def draw_rows(axes: Axes, table: pd.DataFrame, *, printed: bool) -> None:
             )  # fmt: skip
     else:
         looks: dict[str, Any] = {"hue": "row", "hue_order": order, "palette": colours, "style": "row"}
-        dashes = [(None, None), (4, 1.5), (4, 1.5, 1, 1.5), (1, 1), (5, 1, 1, 1)]
+        dashes = dict(zip(names, ("", (4, 1.5), (4, 1.5, 1, 1.5), (1, 1), (5, 1, 1, 1)), strict=True))
+        markers = dict(zip(names, MARKERS, strict=False))
         sns.lineplot(
-            table, x="batches", y="accuracy", **looks, style_order=names, dashes=dashes, markers=list(MARKERS[:5]),
+            table, x="batches", y="accuracy", **looks, style_order=order, dashes=dashes, markers=markers,
             units="seed", estimator=None, linewidth=1, ax=axes,
         )  # fmt: skip
     axes.set(xlabel="batches", ylabel="top-1 accuracy")
     axes.set_ylim(0, 1.4 * table["accuracy"].max())  # room for the legend
+    axes.set_yticks([tick for tick in axes.get_yticks() if tick <= 1])
     axes.legend(title="", loc="upper left", ncols=2, columnspacing=1)
 
 
