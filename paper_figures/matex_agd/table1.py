@@ -16,7 +16,7 @@ from typing import Any
 
 from paper_figures.matex_agd import settings
 from paper_figures.matex_agd.settings import CHECKPOINTS
-from suite.claims.intervals import LEVEL, Interval, least, mean_interval, quantile
+from suite.claims.intervals import LEVEL, Interval, least, log_interval, mean_interval, quantile
 from suite.papers.figure import Artifact, Axes, Figure, Frame, Groups, Missing, Quantity, np, pd, printed_value, sns
 from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE
 
@@ -119,6 +119,11 @@ def nearest(frame: Frame, worse: str, better: str) -> Interval:
     return Interval(value, low, high, 1, freedom)
 
 
+def kept(frame: Frame, row: str) -> Interval:
+    """Share of synchronous accuracy that a row has at the last checkpoint, paired by seed."""
+    return log_interval((accuracies(frame, row) / accuracies(frame, "sgd"))[CHECKPOINTS].tolist())
+
+
 def steps(frame: Frame, rows: tuple[str, ...]) -> list[Interval]:
     """The nearest that each row comes to the next better one."""
     return [nearest(frame, worse, better) for worse, better in pairwise(rows)]
@@ -142,6 +147,9 @@ for row in ROWS:
         (name,),
         note=f"{NAMES[QUICK]}, at the last checkpoint",
     )
+for row in ("agd1", "agd2"):
+    text = f", {settings.LABELS[row]} over SGD at the last checkpoint"
+    PANEL.quantities[f"kept-{row}"] = Quantity(partial(kept, row=row), ("sgd", row), note=partial(note, text))
 for name, some, text in (
     ("order", ROWS[::-1], "each row over the next where they are nearest"),
     ("tradeoff", ROWS[:0:-1], "AGD 1 over AGD 2 and SGD over AGD 1 where they are nearest, of five checkpoints"),
