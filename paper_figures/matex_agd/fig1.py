@@ -167,6 +167,14 @@ def kept_by_lenet(frame: Frame) -> Interval:
     return furthest_from(serial, delayed)
 
 
+for row in TRAINED:
+    B.quantities[f"end-{row}"] = Quantity(
+        lambda frame, row=row: mean_interval(ends(frame, row).tolist()),
+        (row,),
+        note=lambda frame: f"{WHOLE[frame.profile][0]}, accuracy at the end, %",
+    )
+
+
 @B.quantity(
     "alexnet-54",
     TRAINED,

@@ -16,7 +16,7 @@ from typing import Any
 
 from paper_figures.matex_agd import settings
 from paper_figures.matex_agd.settings import CHECKPOINTS
-from suite.claims.intervals import LEVEL, Interval, least, mean_interval, quantile
+from suite.claims.intervals import LEVEL, Interval, least, log_interval, mean_interval, quantile
 from suite.papers.figure import Artifact, Axes, Figure, Frame, Groups, Missing, Quantity, np, pd, printed_value, sns
 from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE
 
@@ -119,6 +119,11 @@ def nearest(frame: Frame, worse: str, better: str) -> Interval:
     return Interval(value, low, high, 1, freedom)
 
 
+def kept(frame: Frame, row: str) -> Interval:
+    """Share of synchronous accuracy that a row has at the last checkpoint, paired by seed."""
+    return log_interval((accuracies(frame, row) / accuracies(frame, "sgd"))[CHECKPOINTS].tolist())
+
+
 def steps(frame: Frame, rows: tuple[str, ...]) -> list[Interval]:
     """The nearest that each row comes to the next better one."""
     return [nearest(frame, worse, better) for worse, better in pairwise(rows)]
@@ -142,6 +147,9 @@ for row in ROWS:
         (name,),
         note=f"{NAMES[QUICK]}, at the last checkpoint",
     )
+for row in ("agd1", "agd2"):
+    text = f", {settings.LABELS[row]} over SGD at the last checkpoint"
+    PANEL.quantities[f"kept-{row}"] = Quantity(partial(kept, row=row), ("sgd", row), note=partial(note, text))
 for name, some, text in (
     ("order", ROWS[::-1], "each row over the next where they are nearest"),
     ("tradeoff", ROWS[:0:-1], "AGD 1 over AGD 2 and SGD over AGD 1 where they are nearest, of five checkpoints"),
@@ -191,7 +199,7 @@ def ours(profile: str) -> dict[str, tuple[str, int, Groups]]:
         end = to_the_end(profile)
         whole, lenet = ({name: end[name] for name in end if name.startswith(kind)} for kind in ("end", "lenet"))
         found |= {
-            f"{NAMES[data]}, to the end": (data, settings.WHOLE_CHECKPOINTS, whole),
+            "narrow AlexNet to the end": (data, settings.WHOLE_CHECKPOINTS, whole),
             NAMES[QUICK]: (QUICK, CHECKPOINTS, settings.quick(profile)),
             "LeNet, MNIST, to the end": ("mnist", CHECKPOINTS, lenet),
         }
@@ -261,13 +269,15 @@ def draw_rows(axes: Axes, table: pd.DataFrame, *, printed: bool) -> None:
             )  # fmt: skip
     else:
         looks: dict[str, Any] = {"hue": "row", "hue_order": order, "palette": colours, "style": "row"}
-        dashes = [(None, None), (4, 1.5), (4, 1.5, 1, 1.5), (1, 1), (5, 1, 1, 1)]
+        dashes = dict(zip(names, ("", (4, 1.5), (4, 1.5, 1, 1.5), (1, 1), (5, 1, 1, 1)), strict=True))
+        markers = dict(zip(names, MARKERS, strict=False))
         sns.lineplot(
-            table, x="batches", y="accuracy", **looks, style_order=names, dashes=dashes, markers=list(MARKERS[:5]),
+            table, x="batches", y="accuracy", **looks, style_order=order, dashes=dashes, markers=markers,
             units="seed", estimator=None, linewidth=1, ax=axes,
         )  # fmt: skip
     axes.set(xlabel="batches", ylabel="top-1 accuracy")
     axes.set_ylim(0, 1.4 * table["accuracy"].max())  # room for the legend
+    axes.set_yticks([tick for tick in axes.get_yticks() if tick <= 1])
     axes.legend(title="", loc="upper left", ncols=2, columnspacing=1)
 
 

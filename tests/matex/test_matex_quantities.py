@@ -90,6 +90,12 @@ def test_rows_are_ordered_where_they_are_nearest(name: str) -> None:
         assert verdict(f"table1/{name}", table1(fallen)) == "not reproduced"
 
 
+@pytest.mark.parametrize("row", ["agd1", "agd2"])
+def test_what_delay_leaves_of_synchronous_accuracy_is_paired_by_seed(row: str) -> None:
+    logs = student(np.log(SEEDS[row][:, -1] / SEEDS["sgd"][:, -1]))
+    assert found(f"table1/kept-{row}", table1(SEEDS, profile="reduced")).spans == (pytest.approx(np.exp(logs)),)
+
+
 def test_rows_rise_at_a_share_of_their_steps() -> None:
     assert verdict("table1/rises", ONE) == "reproduced"
     falling = table1(SEEDS | {"agd2": [SEEDS["agd2"][0], SEEDS["agd2"][1][::-1], [1, 2, 2, 1, 3]]}, profile="reduced")
@@ -348,6 +354,7 @@ def test_ends_of_training_by_hand() -> None:
     away = [student(ends[row] - ends["serial"]) for row in TRAINED[1:]]
     assert found("fig1b/final-accuracy-kept", frame).spans == (pytest.approx(max(away, key=lambda s: abs(s[0]))),)
     means = [student(ends[row]) for row in TRAINED]
+    assert [found(f"fig1b/end-{row}", frame).spans[0] for row in TRAINED] == list(map(pytest.approx, means))
     assert found("fig1b/alexnet-54", frame).spans == (pytest.approx(max(means, key=lambda s: abs(s[0] - 54))),)
     assert found("fig1b/alexnet-54", frame).note.startswith("ImageNet, the row at the end")
     short = whole(ENDS, count=9)
@@ -381,7 +388,8 @@ DECIDED = [name for name in CLAIMS if name.startswith(("fig1", "alg"))]
 
 def test_every_claim_is_measured_and_every_quantity_is_a_claims() -> None:
     told = {"fig1a/sgd-at-the-fastest-link", "fig1a/lead-by-link", "fig1b/lenet-kept"}  # in an answer
-    told |= {f"table1/quick-{row}" for row in ROWS}
+    told |= {*(f"table1/quick-{row}" for row in ROWS), "table1/kept-agd1", "table1/kept-agd2"}
+    told |= {f"fig1b/end-{row}" for row in TRAINED}
     assert QUANTITIES.keys() - told == CLAIMS.keys() - {"fig1b/alexnet-11h"}, "hours of the paper's own machine"
 
 
