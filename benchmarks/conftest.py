@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,8 @@ import pytest
 
 from benchmarks.document import Book
 from benchmarks.floors import faster, floors
-from benchmarks.measuring import Effort, collect_garbage
+from benchmarks.measuring import Effort
+from suite.lazy import torch
 from suite.report.speed import table
 from suite.speed.baselines import GateError, read
 from suite.training.numerics import pick_device
@@ -25,7 +27,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="plain,forms,compiled,jax",
         help="which rivals take part: plain, forms, compiled, jax; commas between",
     )
-    group.addoption("--one-thread", action="store_true", help="leave sides of several threads out: on a busy machine")
     group.addoption("--seconds", type=float, default=15.0, help="time of one workload's rounds, about")
     group.addoption("--only", default="", help="workloads whose name this regular expression finds")
     group.addoption("--heavy", action="store_true", help="on a CPU too, workloads of many seconds per update")
@@ -65,31 +66,31 @@ def effort(request: pytest.FixtureRequest) -> Effort:
     if unknown := set(rivals) - set(RIVALS):
         raise pytest.UsageError(f"--rivals {','.join(sorted(unknown))}: choose among {', '.join(RIVALS)}")
     device = pick_device("auto")
-    threads = (1,) if option("one_thread") else thread_counts(device)
-    return Effort(device, option("seconds"), rivals, threads, option("heavy"), option("compile_all"))
+    return Effort(device, option("seconds"), rivals, thread_counts(device), option("compile_all"))
 
 
 @pytest.fixture(scope="session")
-def books() -> dict[str, Book]:
-    """Documents by device, opened on first use."""
-    return {}
+def document(request: pytest.FixtureRequest, effort: Effort) -> Book:
+    """The session's document, with the floors of its device."""
+    try:
+        made = Book(request.config.getoption("out"), effort.device)
+    except GateError as error:
+        pytest.exit(str(error), returncode=2)
+    best = None
+    for threads in effort.threads:
+        found = floors(effort.device, threads)
+        best = faster(best, found) if best else found  # what one thread reaches, more can reach as well
+        made.add_floor(effort.device if effort.device == "cuda" else str(threads), best)
+    return made
 
 
 @pytest.fixture
-def book(request: pytest.FixtureRequest, books: dict[str, Book], effort: Effort) -> Iterator[Book]:
-    """The session's document, with the floors of this device measured once."""
-    if effort.device not in books:
-        try:
-            made = books[effort.device] = Book(request.config.getoption("out"), effort.device)
-        except GateError as error:
-            pytest.exit(str(error), returncode=2)
-        best = None
-        for threads in effort.threads:
-            found = floors(effort.device, threads)
-            best = faster(best, found) if best else found  # what one thread reaches, more can reach as well
-            made.add_floor(effort.device if effort.device == "cuda" else str(threads), best)
-    yield books[effort.device]
-    collect_garbage(effort.device)
+def book(document: Book, effort: Effort) -> Iterator[Book]:
+    """The document; what a workload held is freed before the next is built."""
+    yield document
+    gc.collect()
+    if effort.device == "cuda":
+        torch.cuda.empty_cache()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 from benchmarks.floors import faster
 from benchmarks.workloads import WORKLOADS
-from suite.report.speed import ratio
 from suite.runs import environment
 from suite.speed.baselines import FORMAT, GateError, check, read, write
 
@@ -74,7 +73,7 @@ def load() -> dict[str, float]:
 
 def entry(family: str, sides: Mapping[str, Mapping[str, Any]], **facts: Any) -> dict[str, Any]:
     """A workload of the document; ``facts`` replace what is not known of it."""
-    made: dict[str, Any] = {
+    return {
         "family": family,
         "unit": "seconds per update",
         "examples": 0,
@@ -84,19 +83,9 @@ def entry(family: str, sides: Mapping[str, Mapping[str, Any]], **facts: Any) -> 
         **facts,
         "sides": {name: rounded(side) for name, side in sides.items()},
     }
-    found = ratio(made)
-    if found:
-        found = {**found, "median": few(found["median"]), "quartiles": [few(v) for v in found["quartiles"]]}
-    return {**made, "ratio": found}
 
 
 def rounded(side: Mapping[str, Any]) -> dict[str, Any]:
     """A side with its samples at the digits that mean something."""
-    return {
-        key: [few(v) for v in value] if key in ("seconds", "processor") and value is not None else value
-        for key, value in side.items()
-    }
-
-
-def few(value: float) -> float:
-    return float(f"{value:.{DIGITS}g}")
+    samples = {key: side[key] for key in ("seconds", "processor") if side.get(key)}
+    return {**side, **{key: [float(f"{v:.{DIGITS}g}") for v in values] for key, values in samples.items()}}

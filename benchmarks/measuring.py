@@ -8,7 +8,6 @@ same index come from the same round. On CUDA the device is waited for before and
 
 from __future__ import annotations
 
-import gc
 import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -131,7 +130,6 @@ class Effort:
     seconds: float  # of all rounds of a workload together, about
     rivals: Collection[str]
     threads: Sequence[int]
-    heavy: bool = False
     compile_all: bool = False
 
 
@@ -186,10 +184,3 @@ def finished(workload: Workload, turns: Alternation, absent: Mapping[str, Any], 
         gradients=workload.gradients,
         updates_per_sample=turns.updates,
     )
-
-
-def collect_garbage(device: str) -> None:
-    """Free what the last workload held before the next is built."""
-    gc.collect()
-    if device == "cuda":
-        torch.cuda.empty_cache()

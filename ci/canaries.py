@@ -103,17 +103,9 @@ CANARIES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 }
 
 
-def by_paper() -> dict[str, list[RunSpec]]:
-    """The canaries of each paper at every seed."""
-    return {
-        paper: [RunSpec(name, dict(settings), s) for s in range(SEEDS)]
-        for paper, (name, settings) in CANARIES.items()
-    }
-
-
 def specs() -> list[RunSpec]:
-    """All of them."""
-    return [spec for each in by_paper().values() for spec in each]
+    """The canaries of each paper at every seed."""
+    return [RunSpec(name, settings, s) for name, settings in CANARIES.values() for s in range(SEEDS)]
 
 
 def train(store: Path, device: str = "cpu") -> Store:

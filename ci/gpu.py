@@ -35,11 +35,17 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+
+import psutil
 
 from suite.clock import counted
+from suite.commands import planning
 from suite.lazy import torch
-from suite.runs.environment import ROOT
+from suite.papers.catalogue import select
+from suite.papers.evidence import committed_ids
+from suite.runs.archive import pack, take
+from suite.runs.environment import ROOT, machine, revision, versions
+from suite.runs.store import Store
 
 PYTHON = (sys.executable, "-m")
 EXPORT_SECONDS = 20.0  # kept back to write the runs into one file
@@ -116,8 +122,6 @@ def stages(
 
 def side_by_side(device: str, peak: int) -> int:
     """How many runs of at most ``peak`` bytes fit on the card, or in memory, with a core for each."""
-    import psutil
-
     free = torch.cuda.mem_get_info()[0] if device == "cuda" else psutil.virtual_memory().available
     cores = len(os.sched_getaffinity(0))
     return max(1, min(cores, int(0.9 * free / max(peak, 1)), MOST if device == "cuda" else cores))
@@ -150,17 +154,11 @@ def shared_card(device: str, workers: int) -> Iterator[None]:
 
 def promise(
     store: Path, data: Path | None, device: str, profile: str, only: Sequence[str], budget: float, workers: int
-) -> tuple[list[Any], int]:
+) -> tuple[list[planning.Stage], int]:
     """What first seeds decide within a budget (suite.commands.planning.Stage), with so many runs side by side.
 
     Times pieces of the runs here, in a fortieth of the budget.
     """
-    from suite.commands import planning
-    from suite.commands.planning import ranked, within
-    from suite.papers.catalogue import select
-    from suite.papers.evidence import committed_ids
-    from suite.runs.store import Store
-
     selection = select(list(only))
     planned = planning.plan(selection, profile, 1)
     lacking = planning.missing_data(planned, data)
@@ -170,14 +168,12 @@ def promise(
     if todo:
         planned = planning.calibrated(planned, planning.calibrate(todo, store, device, data, budget / 40))
     workers = workers or side_by_side(device, max((p.memory for p in todo), default=1))
-    made = ranked(selection, planned, profile, device, there | committed_ids())
-    return within([stage for stage in made if stage.claims], budget, workers)[0], workers
+    made = planning.ranked(selection, planned, profile, device, there | committed_ids())
+    return planning.within([stage for stage in made if stage.claims], budget, workers)[0], workers
 
 
-def kept(promised: Sequence[Any], store: Path) -> str:
+def kept(promised: Sequence[planning.Stage], store: Path) -> str:
     """What is stored now of what was promised."""
-    from suite.runs.store import Store
-
     there = Store(store, create=True).ids()
     done = [stage for stage in promised if all(run.spec.id in there for run in stage.runs)]
     count = sum(len(stage.claims) for stage in done)
@@ -248,8 +244,6 @@ def go(planned: Sequence[Stage], budget: float, out: Path, data: Path | None) ->
 
 def write_summary(out: Path, ended: Sequence[Ended]) -> None:
     """What became of the stages so far, and on which machine."""
-    from suite.runs.environment import machine, revision, versions
-
     document = {
         "machine": machine(),
         "versions": versions(),
@@ -272,8 +266,6 @@ def lacks_cuda(device: str, program: str) -> bool:
 
 def take_home(store: Path, out: Path, profile: str) -> None:
     """Write finished runs and those under way into a file each."""
-    from suite.runs.archive import pack
-
     if any((store / "runs").iterdir()):
         export = ["suite", "export", "--store", str(store), "--profile", profile, "--out", str(out / "runs.zip")]
         subprocess.run([*PYTHON, *export], cwd=ROOT, check=True)
@@ -283,8 +275,6 @@ def take_home(store: Path, out: Path, profile: str) -> None:
 
 def go_on(before: Path, store: Path) -> None:
     """Take what ``take_home`` wrote into a store."""
-    from suite.runs.archive import take
-
     if (runs := before / "runs.zip").exists():
         subprocess.run([*PYTHON, "suite", "merge", str(runs), "--store", str(store)], cwd=ROOT, check=True)
     if (unfinished := before / "unfinished.zip").exists():
@@ -329,10 +319,8 @@ def main() -> int:
         go_on(chosen.after.resolve(), store)
     promised = None
     if chosen.claims:
-        from suite.commands.planning import forecast
-
         promised, workers = promise(store, data, chosen.device, profile, only, chosen.budget, chosen.workers or 0)
-        print("\n".join(forecast(promised, chosen.budget, workers)), flush=True)
+        print("\n".join(planning.forecast(promised, chosen.budget, workers)), flush=True)
 
     planned = stages(out, store, data, chosen.device, profile, workers, only, chosen.claims)
     names = [stage.name for stage in planned]

@@ -67,7 +67,7 @@ def test_a_canary_that_is_gone_is_red():
 
 
 def test_each_paper_has_canaries_and_the_committed_baseline_is_theirs():
-    assert list(canaries.by_paper()) == ["isgd", "inverse_law", "rudra", "matex_agd", "crossbow"]
+    assert list(canaries.CANARIES) == ["isgd", "inverse_law", "rudra", "matex_agd", "crossbow"]
     wanted = {spec.id for spec in canaries.specs()}
     committed = sorted(canaries.BASELINES.glob("*/canaries.zip"))
     assert committed
@@ -134,14 +134,14 @@ def measured(rounds: dict[str, int]) -> dict:
         "ours": {"seconds": [1.0 + 0.001 * i for i in range(n)], "threads": 1},
         "plain": {"seconds": [1.0] * n, "threads": 1},
     }
-    rows = {name: {"family": "training", "sides": sides(n), "ratio": {}} for name, n in rounds.items()}
+    rows = {name: {"family": "training", "sides": sides(n)} for name, n in rounds.items()}
     return {"format": 1, "machine": {"class": "here"}, "versions": {"torch": "a"}, "workloads": rows}
 
 
 @pytest.mark.processes
 def test_an_hour_of_claims_says_what_it_promises_and_leaves_what_the_next_one_needs(monkeypatch, tmp_path, capsys):
     """A dry run on a CPU: one artifact of one run, beside a run that an earlier machine had begun."""
-    monkeypatch.setattr("suite.papers.evidence.committed_ids", set)
+    monkeypatch.setattr(gpu, "committed_ids", set)
     begun = tmp_path / "before" / "store" / "partial" / ("ab" * 10) / "x"
     begun.mkdir(parents=True)
     (begun / "checkpoint.safetensors").write_bytes(b"far along")

@@ -26,6 +26,7 @@ from typing import Any
 from suite.claims.intervals import holm
 from suite.lazy import scipy
 from suite.speed.baselines import GateError, Sessions, baseline, place, read, write
+from suite.speed.rank_shift import detectable, lower_limit, p_value, shift
 
 FLOOR = 0.05  # slowdowns below this are nobody's regression
 ALARM = 0.01  # probability of a false alarm, all rows together
@@ -117,8 +118,6 @@ def judged(base: Mapping[str, Any], new: Mapping[str, Any], folder: Path) -> dic
 
 def alarms(pairs: Sequence[tuple[Sessions, Sessions]]) -> list[bool]:
     """Which of (sessions before, sessions now) became slower, the larger part of the sessions being the baseline."""
-    from suite.speed.rank_shift import p_value
-
     level = ALARM / 2 / max(len(pairs), 1)
     p_values = []
     for old, now in pairs:
@@ -156,8 +155,6 @@ def _flat(sessions: Sessions) -> list[float]:
 
 def _row(old: Sessions, now: Sessions, level: float) -> dict[str, Any]:
     """What one workload shows on one clock, and what it could have shown. Shares, not logarithms."""
-    from suite.speed.rank_shift import detectable, lower_limit, p_value, shift
-
     base, new, at = _flat(old), _flat(now), threshold(old, level)
     residuals = [*_residuals(old), *_residuals(now)]
     finds = lambda rounds: _plain(detectable(residuals, rounds, len(base), at, level, POWER))

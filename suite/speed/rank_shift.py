@@ -11,9 +11,7 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 
-import numpy as np
-
-from suite.lazy import scipy
+from suite.lazy import np, scipy
 
 EXACT = 20_000  # pairs up to which U is counted out; the normal approximation beyond alarms a little less often
 DRAWS = 400  # samples drawn to find what the test would see

@@ -32,7 +32,7 @@ def book(tmp_path):
 
 
 def test_the_best_rival_is_the_one_compared_and_rounds_are_paired(workload):
-    assert workload["ratio"] == {
+    assert ratio(workload) == {
         "rival": "compiled, 1 thread",
         "ours": "ours",
         "median": 0.5,
@@ -101,11 +101,6 @@ def test_committed_documents_are_valid_and_named_by_their_machine_and_torch():
     found = speed.committed()
     stems = sorted((path.stem for path in speed.RESULTS.glob("*.json")), reverse=True)
     assert stems == [speed.file_stem(document) for document in found]
-    for document in found:
-        for name, workload in document["workloads"].items():
-            made = ratio(workload)
-            if made:
-                assert workload["ratio"]["median"] == pytest.approx(made["median"], rel=1e-3), name
 
 
 def test_a_file_that_is_no_document_is_named(tmp_path):
