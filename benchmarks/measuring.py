@@ -1,4 +1,4 @@
-"""From a workload to its entry in the document: build its sides, leave hopeless ones out, let the rest take turns.
+"""Sides that take turns, and which of them are left out.
 
 Sides take turns, so that a slow spell of the machine falls on all of them alike.
 
@@ -14,7 +14,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.workloads import Workload
 from suite.lazy import torch
 from suite.training.numerics import synchronise
 
@@ -165,22 +164,3 @@ def stolen_percent(before: Any, after: Any) -> float:
     """Of the processors' time between two readings of ``psutil.cpu_times``, what other virtual machines took."""
     passed = sum(after) - sum(before)
     return 100 * (after.steal - before.steal) / passed if passed and hasattr(after, "steal") else 0.0
-
-
-def finished(workload: Workload, turns: Alternation, absent: Mapping[str, Any], stolen: float) -> dict[str, Any]:
-    """The workload's entry: samples, what an update costs at least, and ``stolen`` processor time in per cent."""
-    from benchmarks import ours
-    from benchmarks.document import entry
-
-    sides: dict[str, Any] = {**turns.samples(), **absent}
-    return entry(
-        workload.family,
-        sides,
-        examples=workload.examples,
-        flops=ours.flops(workload),
-        bytes=ours.least_bytes(workload),
-        calls=ours.calls(workload),
-        telemetry={"cpu": {"stolen_percent": {"median": stolen}}},  # where older documents have it
-        gradients=workload.gradients,
-        updates_per_sample=turns.updates,
-    )

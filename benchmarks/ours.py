@@ -23,7 +23,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -202,28 +201,22 @@ class Sentences(SteppedSgd):
         problem = Translation(corpus, sizes, 0, device)
         super().__init__(AutogradGradients(problem), TorchSGD(MOMENTUM, DECAY), torch.tensor(RATE, device=device))
         self.order = WordOrder([SENTENCE] * len(rows), WORDS, 0)
+        self.state, self.t = self.start(), 0
 
     def examples(self, t: int) -> torch.Tensor:
         return self.order.sentences(t)[None]
 
-
-def translation(workload: Workload, chosen: Mapping[str, Any]) -> Callable[[], object]:
-    """A call that makes the next update on sentences."""
-    trainer = Sentences(workload, chosen["device"])
-    at = SimpleNamespace(state=trainer.start(), t=0)
-
-    def update() -> None:
-        at.state = trainer.update(at.state, at.t)
-        at.t += 1
-
-    return update
+    def advance(self) -> None:
+        """The next update."""
+        self.state = self.update(self.state, self.t)
+        self.t += 1
 
 
 def updates_of(workload: Workload, chosen: Mapping[str, Any]) -> Callable[[int], None]:
     """The whole workload in this process, executed so; seeds of a sweep come one after another."""
     apply(chosen)
     if workload.family == "translation":
-        runs = [translation(workload, chosen)]
+        runs = [Sentences(workload, chosen["device"]).advance]
     else:
         runs = [update_of(session(workload, chosen)) for _ in range(workload.runs)]
 

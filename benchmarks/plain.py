@@ -21,7 +21,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from benchmarks.workloads import SENTENCE, TRANSLATION, Workload, server_schedule
+from suite.data.vocabulary import BEGIN, END, PAD
 from suite.models import build, initialise
+from suite.models.table import counts
 from suite.training.translation import TeacherForced, collate, word_loss
 
 RATE, MOMENTUM, DECAY = 0.001, 0.9, 5e-4
@@ -90,8 +92,6 @@ def pictures(workload: Workload, device: str, channels_last: bool) -> Iterator[t
 
 @cache
 def _shape(network: str) -> tuple[tuple[int, ...], int]:
-    from suite.models.table import counts
-
     return counts(network).input_shape, counts(network).classes
 
 
@@ -113,8 +113,6 @@ def sentences(workload: Workload, device: str) -> Iterator[tuple[Any, Tensor]]:
 
 def random_sentences(count: int, chunk: int | None = None) -> list[list[list[int]]]:
     """Sentences of one length as piece numbers, closed by the end mark, in chunks of a batch."""
-    from suite.data.vocabulary import BEGIN, END, PAD
-
     draw = torch.Generator().manual_seed(0)
     lowest = max(BEGIN, END, PAD) + 1
     pieces = torch.randint(lowest, TRANSLATION["vocabulary"], (count, SENTENCE), generator=draw).tolist()

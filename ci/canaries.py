@@ -160,11 +160,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--accept", action="store_true")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--store", type=Path, help="keep the runs in this folder")
     chosen = parser.parse_args()
     wanted = machine_class(chosen.device)
     with tempfile.TemporaryDirectory() as folder:
-        store = train(chosen.store or Path(folder, "store"), chosen.device)
+        store = train(Path(folder, "store"), chosen.device)
         if chosen.accept:
             print(f"baseline written to {accept(store, wanted)}")
             return 0

@@ -1,8 +1,8 @@
 """The guard as one job: canaries, then the benchmark and its gate, with more sessions while the gate cannot tell.
 
-    python -m ci.guard [--only REGEX] [--seconds 6] [--most 4] [--out DIR]
+    python -m ci.guard [--only REGEX] [--out DIR]
     python -m ci.guard --first                       make the baselines where this machine class has none
-    python -m ci.guard --accept [--sessions 10]      make the baselines of this machine class; with --only, those
+    python -m ci.guard --accept                      make the baselines of this machine class; with --only, those
                                                      of some workloads, beside what there is of the others
     python -m ci.guard --accept --anew               the same, and what has become slower since is wanted
 
@@ -10,7 +10,7 @@ The fastest baseline of each workload is kept beside the last: a slowdown that c
 accepted, is a regression too.
 
 Each session is a process of its own, so that what differs between processes is seen. Exit 0 when all is well, 1 for
-a regression, 2 without a baseline or the device asked for, 3 when ``--most`` sessions were not enough to tell.
+a regression, 2 without a baseline or the device asked for, 3 when ``MOST`` sessions were not enough to tell.
 """
 
 from __future__ import annotations
@@ -29,23 +29,25 @@ from suite.runs.environment import ROOT, machine_class
 from suite.speed import baselines
 from suite.speed import gate as regression
 
+MOST, SESSIONS = 4, 10  # sessions of a judgement at most, and of a new baseline
 
-def measure(path: Path, only: str, seconds: float) -> Path:
+
+def measure(path: Path, only: str) -> Path:
     """One session: a benchmark document of a process of its own. Raises GateError when none was written."""
     command = [sys.executable, "-m", "pytest", "benchmarks/test_updates.py::test_update", "-q"]
-    command += ["--rivals", "plain", "--seconds", f"{seconds:g}", "--only", only, "--out", str(path)]
+    command += ["--rivals", "plain", "--seconds", "6", "--only", only, "--out", str(path)]
     done = subprocess.run(command, cwd=ROOT)
     if not path.exists():
         raise baselines.GateError(f"the benchmark wrote no {path.name} (exit code {done.returncode})")
     return path
 
 
-def gate(out: Path, only: str, seconds: float, most: int) -> int:
+def gate(out: Path, only: str) -> int:
     """Measure and judge; again once on an alarm, and while the gate cannot tell, only what that concerns."""
     paths: list[Path] = []
     known = None
     while True:
-        paths.append(measure(out / f"benchmark-{len(paths) + 1}.json", only, seconds))
+        paths.append(measure(out / f"benchmark-{len(paths) + 1}.json", only))
         documents = [baselines.read(path) for path in paths]
         measured = baselines.baseline(documents)
         if known is None:
@@ -55,12 +57,12 @@ def gate(out: Path, only: str, seconds: float, most: int) -> int:
         print("\n".join(regression.lines(found)), flush=True)
         (out / "gate.json").write_text(json.dumps(found, indent=1) + "\n")
         code = regression.exit_code(found)
-        if code == 1 and len(paths) == 1 < most:  # an alarm must stand in a session of its own kind
+        if code == 1 and len(paths) == 1:  # an alarm must stand in a session of its own kind
             slower = [row["workload"] for row in found["rows"] if row["slower"]]
             if slower:
                 only = "|".join(map(re.escape, slower))
             continue
-        if code != 3 or found["missing"] or len(paths) == most:
+        if code != 3 or found["missing"] or len(paths) == MOST:
             return code
         only = "|".join(re.escape(name) for name in found["undecided"])
 
@@ -102,9 +104,6 @@ def main(arguments: Collection[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("report") / "guard")
     parser.add_argument("--only", default="", help="workloads whose name this regular expression finds")
-    parser.add_argument("--seconds", type=float, default=6.0, help="time of one workload's rounds, about")
-    parser.add_argument("--most", type=int, default=4, help="sessions at most")
-    parser.add_argument("--sessions", type=int, default=10, help="sessions of a new baseline")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where the canaries are trained")
     parser.add_argument("--accept", action="store_true")
     parser.add_argument("--anew", action="store_true", help="with --accept: this level is wanted")
@@ -128,12 +127,10 @@ def main(arguments: Collection[str] | None = None) -> int:
     numbers = subprocess.run([*canaries, *(["--accept"] if chosen.accept else [])], cwd=ROOT).returncode
     try:
         if chosen.accept:
-            paths = [
-                measure(out / f"benchmark-{i + 1}.json", chosen.only, chosen.seconds) for i in range(chosen.sessions)
-            ]
+            paths = [measure(out / f"benchmark-{i + 1}.json", chosen.only) for i in range(SESSIONS)]
             print(f"baseline written to {accept(paths, chosen.only, chosen.anew)}")
             return numbers
-        speed = gate(out, chosen.only, chosen.seconds, chosen.most)
+        speed = gate(out, chosen.only)
     except baselines.GateError as error:
         print(f"guard: {error}", file=sys.stderr)
         speed = 2

@@ -179,7 +179,7 @@ def test_the_guard_remembers_what_was_accepted_and_finds_what_crept_in(tmp_path:
         sides = {"ours": {"seconds": [level + 0.001 * (place % 3)] * 20}, "plain": {"seconds": [1.0] * 20}}
         return {**measured({}), "workloads": {"w": {"family": "training", "sides": sides}}}
 
-    def measure(path: Path, only: str, seconds: float) -> Path:
+    def measure(path: Path, only: str) -> Path:
         path.write_text(json.dumps(timed(1.08, 0)))
         return path
 
@@ -193,12 +193,12 @@ def test_the_guard_remembers_what_was_accepted_and_finds_what_crept_in(tmp_path:
     monkeypatch.setattr(guard, "measure", measure)
     accept(1.0)
     accept(1.08)
-    assert guard.gate(tmp_path, "", 1.0, 1) == 1
+    assert guard.gate(tmp_path, "") == 1
     found = json.loads((tmp_path / "gate.json").read_text())
     assert (found["regressions"], len(found["creeping"])) == ([], 1)
     assert found["creeping"][0].startswith("w: +7.9% by wall time, at least ")
     accept(1.08, anew=True)
-    assert guard.gate(tmp_path, "", 1.0, 1) != 1
+    assert guard.gate(tmp_path, "") != 1
 
 
 def test_the_first_night_makes_the_baseline_and_the_second_does_not(tmp_path, monkeypatch, capsys):
@@ -206,10 +206,10 @@ def test_the_first_night_makes_the_baseline_and_the_second_does_not(tmp_path, mo
     asked = []
     monkeypatch.setattr(guard, "BASELINES", tmp_path)
     monkeypatch.setattr(guard.subprocess, "run", lambda command, **_: subprocess.CompletedProcess(command, 0))
-    monkeypatch.setattr(guard, "measure", lambda path, only, seconds: path)
+    monkeypatch.setattr(guard, "measure", lambda path, only: path)
     monkeypatch.setattr(guard, "accept", lambda paths, only, anew: asked.append("accept"))
     monkeypatch.setattr(guard, "gate", lambda *_: asked.append("gate") or 0)
-    arguments = ["--first", "--sessions", "1", "--out", str(tmp_path / "out")]
+    arguments = ["--first", "--out", str(tmp_path / "out")]
     assert guard.main(arguments) == 0
     assert capsys.readouterr().out.startswith(f"::warning title=no baseline::{machine_class()} had none")
     assert summary.main(["--gate", str(tmp_path / "out" / "gate.json")]) == 0
