@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from suite.runs.run import Outcome as Outcome
 from suite.spec import RunSpec as RunSpec
@@ -44,10 +44,14 @@ class Context:
         return self.stop() or (self.deadline is not None and time.monotonic() > self.deadline)
 
 
-class Body(Protocol):
-    """The function that does the work. It may import torch; finding it must not."""
-
-    def __call__(self, spec: RunSpec, context: Context) -> Outcome: ...
+# The function that does the work. It may import torch; finding it must not.
+Body = Callable[[RunSpec, Context], Outcome]
+# Times the ways in which a run could be executed, by its execution: what to change in it.
+Measure = Callable[[RunSpec, Mapping[str, Any]], Mapping[str, Any]]
+# Times a few updates, with this execution and root of the data, for about so many seconds: seconds of the whole run.
+Pilot = Callable[[RunSpec, Mapping[str, Any], Path | None, float], float]
+# Sets a run up and computes nothing. Raises ValueError for settings that no run could have.
+Check = Callable[[RunSpec, Context], None]
 
 
 def in_lab(body: Body) -> Body:
@@ -64,24 +68,6 @@ def in_lab(body: Body) -> Body:
         return replace(made, results={"skipped": "", **made.results})
 
     return run
-
-
-class Measure(Protocol):
-    """Times the ways in which a run could be executed: what to change in ``execution``."""
-
-    def __call__(self, spec: RunSpec, execution: Mapping[str, Any]) -> Mapping[str, Any]: ...
-
-
-class Pilot(Protocol):
-    """Times a few updates for about ``seconds``; returns the seconds of the whole run."""
-
-    def __call__(self, spec: RunSpec, execution: Mapping[str, Any], data: Path | None, seconds: float) -> float: ...
-
-
-class Check(Protocol):
-    """Sets a run up and computes nothing. Raises ValueError for settings that no run could have."""
-
-    def __call__(self, spec: RunSpec, context: Context) -> None: ...
 
 
 @dataclass(frozen=True)

@@ -31,13 +31,9 @@ class Interrupted(BaseException):
         """As a shell tells it of a process that the signal ended."""
         return 128 + self.number
 
-    @property
-    def name(self) -> str:
-        """The signal's name, as SIGTERM."""
-        return signal.Signals(self.number).name
-
     def __str__(self) -> str:
-        return f"interrupted by {self.name}: what is finished stays, and the same command goes on from there"
+        name = signal.Signals(self.number).name
+        return f"interrupted by {name}: what is finished stays, and the same command goes on from there"
 
 
 _received: int | None = None  # the first signal since ``watched`` began
