@@ -54,7 +54,7 @@ if kept := os.environ.get("NOX_ENVDIR"):  # what is in it is executed, whoever m
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": ""}
 OLDEST = ("torch==2.11.*", "torchvision==0.26.*")
 NEWEST = ("torch<2.16", "torchvision", "numpy", "pandas")
-MUTATION = ("cosmic-ray==8.7.0", "coverage==7.17.5")
+MUTATION = ("cosmic-ray==8.7.0",)
 
 
 def install(session: nox.Session, *extras: str) -> None:

@@ -124,7 +124,10 @@ def fallen(frame: Frame) -> float:
     A curve that hardly falls passes the test of its misfit whatever power of M it falls with.
     """
     reached = [kept for counted in counts(searches(frame, ["panel"])).values() if (kept := achievable(counted))]
-    return max(1 - float(np.mean(kept[-1].seen) / np.mean(kept[0].seen)) for kept in reached)
+    first, last = (
+        np.array([kept[end].seen for kept in reached], dtype=float).mean(1) for end in (0, -1)
+    )  # [thresholds]
+    return float((1 - last / first).max())
 
 
 def settings_of(frame: Frame, group: str) -> Mapping[str, Any]:

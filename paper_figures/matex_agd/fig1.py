@@ -167,9 +167,14 @@ def kept_by_lenet(frame: Frame) -> Interval:
     return furthest_from(serial, delayed)
 
 
+def end_of(row: str, frame: Frame) -> Interval:
+    """Accuracy at the end of training, %, over seeds."""
+    return mean_interval(ends(frame, row).tolist())
+
+
 for row in TRAINED:
     B.quantities[f"end-{row}"] = Quantity(
-        lambda frame, row=row: mean_interval(ends(frame, row).tolist()),
+        partial(end_of, row),
         (row,),
         note=lambda frame: f"{WHOLE[frame.profile][0]}, accuracy at the end, %",
     )
