@@ -136,7 +136,14 @@ def draw_tradeoff(protocol: str, frame: Frame, figure: Figure) -> None:
     draw_errors(axes["errors"], table[table["source"].isin(["printed", WHOLE])])
     draw_times(axes["times"], table)
     if len(short):
-        draw_short(axes["short"], frame, list(dict.fromkeys(short)))
+        below = axes["short"]
+        for row, colour, line in zip(dict.fromkeys(short), PALETTE, LINES, strict=False):
+            for _, curve in frame.table("evaluations", row).groupby("seed"):
+                below.plot(curve["epoch"], 100 * curve["test_error"], color=colour, linestyle=line, label=row)
+        below.set(
+            xlabel="epoch", ylabel="test error (%)", title=f"shortened runs, which end long before {EPOCHS} epochs"
+        )
+        below.legend(fontsize=7)
     key(figure, whole=bool((ours["source"] == WHOLE).any()))
 
 
@@ -219,12 +226,3 @@ def draw_times(axes: Axes, table: pd.DataFrame) -> None:
     axes.set_xticks(BATCHES, [str(mu) for mu in BATCHES])
     axes.minorticks_off()
     logarithmic(axes, "y")
-
-
-def draw_short(axes: Axes, frame: Frame, rows: list[str]) -> None:
-    """Error against epochs of runs that end long before 140 of them."""
-    for row, colour, line in zip(rows, PALETTE, LINES, strict=False):
-        for _, curve in frame.table("evaluations", row).groupby("seed"):
-            axes.plot(curve["epoch"], 100 * curve["test_error"], color=colour, linestyle=line, label=row)
-    axes.set(xlabel="epoch", ylabel="test error (%)", title=f"shortened runs, which end long before {EPOCHS} epochs")
-    axes.legend(fontsize=7)

@@ -34,7 +34,7 @@ A straddling interval is *inconclusive*, whatever else the entry says. Further k
 ``asked``             in place of ``printed``: the bound that we ask, where the paper prints a relation in words
 ``unit_shown``        in place of the registered unit where numbers are shown: what each of several values is
 ``doubt``             other printed facts that exclude the printed value
-``property``          why the statement cannot be false of the code at hand; such a claim is not empirical
+``property``          why the statement cannot be false of the code at hand
 ``finding``           what a *not reproduced* teaches; it is then reported, and no longer red
 ``refuted_by``        the observation that would have refuted it; where one claim of a file says it, all must
 ``also``              other places that print the same
@@ -105,9 +105,8 @@ class Claim:
     side: str = ""
     order: tuple[str, ...] = ()
     quantity: str = ""
-    empirical: bool = True
     lacks: str = ""
-    property: str = ""  # why the statement cannot be false of the code at hand: such a claim is not empirical
+    property: str = ""  # why the statement cannot be false of the code at hand
     basis: str = BASES[0]  # whether ``printed`` is printed, follows from what is, or is the bound that we ask
     timed: bool = False  # rests on wall-clock times of the machine at hand: another machine may decide otherwise
     margin: float | None = None  # the largest difference that counts as none
@@ -305,16 +304,12 @@ def not_run(claim: Claim, why: str, proxy: Estimate | None = None) -> Verdict:
     return Verdict(claim, "not run", why, None, "", proxy)
 
 
-SHARED = ("where", "rule", "profile", "needs", "because", "tolerance", "relative", "side", "unit", "empirical",
+SHARED = ("where", "rule", "profile", "needs", "because", "tolerance", "relative", "side", "unit",
           "lacks", "timed", "margin", "machine", "refuted_by", "kind")  # fmt: skip
 OWN = ("says", *BASES, "order", "quantity", "property", "doubt", "finding",
        "undetermined", "also", "row_of", "unit_shown")  # fmt: skip
 
 DEFAULTS = {"rule": "within", "profile": "smoke", "needs": "nothing", "says": "", "where": "", "because": ""}
-
-
-def _numbers(value: Any) -> tuple[float, ...]:
-    return tuple(float(v) for v in value) if isinstance(value, list) else (float(value),)
 
 
 def _claim(claim_id: str, raw: dict[str, Any]) -> Claim:
@@ -326,7 +321,7 @@ def _claim(claim_id: str, raw: dict[str, Any]) -> Claim:
         raw |= {"basis": basis, "printed": raw.pop(basis)}
     for key in ("printed", "tolerance"):
         if key in raw:
-            raw[key] = _numbers(raw[key])
+            raw[key] = tuple(map(float, raw[key] if isinstance(raw[key], list) else [raw[key]]))
     for key in ("order", "also"):
         if key in raw:
             raw[key] = tuple(raw[key])
@@ -336,7 +331,6 @@ def _claim(claim_id: str, raw: dict[str, Any]) -> Claim:
     if raw["rule"] not in ("within", "bound"):
         raw.pop("relative", None)
     raw.setdefault("quantity", claim_id.rpartition("/")[2])
-    raw.setdefault("empirical", raw["needs"] != "nothing" and not raw.get("property"))
     return Claim(id=claim_id, **raw)
 
 
@@ -370,15 +364,10 @@ def load(path: Path) -> list[Claim]:
                 claims.append(_claim(claim_id, raw))
             except (TypeError, ValueError) as error:
                 raise error if isinstance(error, ClaimError) else ClaimError(f"claim {claim_id}: {error}") from error
-    _agree(claims)
-    return claims
-
-
-def _agree(claims: list[Claim]) -> None:
-    """Raise ClaimError for a row of no claim, and for a claim that alone does not say what would refute it."""
     leads = {claim.id for claim in claims if not claim.row_of}
     for claim in claims:
         if claim.row_of and claim.row_of not in leads:
             raise ClaimError(f"claim {claim.id}: row_of = {claim.row_of!r} is no claim, or itself a row")
         if claim.kind in BOARD and not claim.refuted_by and any(other.refuted_by for other in claims):
             raise ClaimError(f"claim {claim.id}: refuted_by must say which observation would have refuted it")
+    return claims

@@ -207,7 +207,6 @@ class Quantity:
         note: what stands beside the number, or a function of the frame that says it.
         shown: whether the number is shown beside the claim without deciding it, or a function of the frame that says
             so.
-        results: results whose kind decides what the number rests on, such as ``virtual_seconds``.
     """
 
     value: Callable[[Frame], Value]
@@ -216,7 +215,6 @@ class Quantity:
     beside: tuple[str, ...] = ()
     note: str | Callable[[Frame], str] = ""
     shown: bool | Callable[[Frame], bool] = False
-    results: tuple[str, ...] = ()
 
     def needs(self, frame: Frame) -> Frame:
         """The part of a frame that it reads. Raises Missing."""
