@@ -84,14 +84,14 @@ def throughput(spec: RunSpec, context: Context) -> Outcome:
         for key, taken in seconds.items()
         for repeat, spent in enumerate(taken)
     ]
-    results = {f"refused_{path}": why for path, why in refused.items()}
+    results: dict[str, Any] = {f"refused_{path}": why for path, why in refused.items()}
     results |= ratios(seconds, ready, settings["learners"])
     # How many learners the auto-tuner chose on the same problem, and its longest change of their number.
     history, _ = walk(ready, settings, device, max(settings["learners"]))
     longest = max((reading.seconds for reading in history), default=0.0)
     iteration = median(seconds[f"{results['path_1']} 1"]) / turns  # of one learner
     results |= {"tuned_learners": history[-1].asked, "resize_seconds": longest}
-    results["resize_over_iteration"] = longest / iteration
+    results |= {"resize_over_iteration": longest / iteration}
     return Outcome("finished", results, {"seconds": pd.DataFrame(rows)})
 
 
