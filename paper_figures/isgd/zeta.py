@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from itertools import product, starmap
 from typing import Any, NamedTuple
 
 from paper_figures.isgd import settings
@@ -36,12 +37,7 @@ class Treatment(NamedTuple):
         return settings.isgd(rate, zeta=self.zeta * rate, margin=self.margin, stop=self.stop)
 
 
-GRID = tuple(
-    Treatment(zeta, margin, stop)
-    for zeta in (0.1, 1.0, 10.0, 30.0, 100.0, 1000.0)
-    for margin in (1.0, 2.0, 3.0)
-    for stop in (1, 5)
-)
+GRID = tuple(starmap(Treatment, product((0.1, 1.0, 10.0, 30.0, 100.0, 1000.0), (1.0, 2.0, 3.0), (1, 5))))
 SMALL_GRID = tuple(each for each in GRID if each.margin == 2 and each.stop == 5)  # on digits, to try the path
 SEARCH_SEEDS = (100, 101)  # no other run has these
 EPOCHS = 2.5  # of the search; the first has no accelerations

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
-from paper_figures.rudra.errors import SHORT, WHOLE, trained
+from paper_figures.rudra.errors import SHORT, WHOLE, own_seeds, trained
 from paper_figures.rudra.plans import BASELINE, CALIBRATED, PRINTED, label, printed_error, printed_seconds
 from paper_figures.rudra.settings import BATCHES, EPOCHS, LEARNERS, Configuration, grid
 from paper_figures.rudra.times import FITTED, HELD_OUT, LEFT_OUT, left_out, predicted
 from suite.claims.intervals import Interval
-from suite.papers.figure import Axes, Figure, Frame, Missing, pd, sns
+from suite.papers.figure import Artifact, Axes, Figure, Frame, Groups, Missing, pd, sns
 from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE, plain_numbers
 
 
@@ -118,6 +119,14 @@ def tradeoff(protocol: str, frame: Frame) -> pd.DataFrame:
             named = {name: run[name] for name in ("source", "seed", "epochs")}
             found.append(about(row) | named | {"seconds": seconds, "error": run["value"]})
     return pd.DataFrame(found)
+
+
+def panel(name: str, protocol: str, runs: Callable[[str], Groups]) -> Artifact:
+    """The figure of a protocol's grid with its table; each of Figs. 6 and 7 has it drawn by ``draw_tradeoff``."""
+    alt = "Left: test error against training time, printed and ours; right: predicted time against learners."
+    made = Artifact(f"rudra/{name}", f"Error against time under {protocol}", runs, alt=alt, size=(9.5, 5.0))
+    made.beside, made.frame = own_seeds, partial(tradeoff, protocol)
+    return made
 
 
 def draw_tradeoff(protocol: str, frame: Frame, figure: Figure) -> None:

@@ -18,18 +18,12 @@ def runs(profile: str) -> Groups:
     return {**times.cifar(), **training_groups(profile, [(0, 128, 30), (30, 128, 30)])}
 
 
-FIG8A = Artifact(
-    "rudra/fig8a",
-    "Speed-up against learners at mu = 128",
-    runs,
-    alt="Predicted speed-ups of three protocols at mu = 128; hardsync is lowest.",
-)
-FIG8B = Artifact(
-    "rudra/fig8b",
-    "Speed-up against learners at mu = 4",
-    runs,
-    alt="Predicted speed-ups of three protocols at mu = 4; 1-softsync is highest.",
-)
+def panel(letter: str, mu: int, shown: str) -> Artifact:
+    alt = f"Predicted speed-ups of three protocols at mu = {mu}; {shown}."
+    return Artifact(f"rudra/fig8{letter}", f"Speed-up against learners at mu = {mu}", runs, alt=alt)
+
+
+FIG8A, FIG8B = panel("a", 128, "hardsync is lowest"), panel("b", 4, "1-softsync is highest")
 
 
 def speedups(frame: Frame, mu: int) -> dict[str, list[float]]:
@@ -105,6 +99,6 @@ def draw(mu: int, frame: Frame, figure: Figure) -> None:
     axes.legend()
 
 
-for panel, mu in ((FIG8A, 128), (FIG8B, 4)):
-    panel.table(partial(table, mu))
-    panel.drawing(partial(draw, mu))
+for figure, mu in ((FIG8A, 128), (FIG8B, 4)):
+    figure.table(partial(table, mu))
+    figure.drawing(partial(draw, mu))
