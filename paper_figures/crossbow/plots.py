@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from paper_figures.crossbow import readings
 from suite.model_averaging.time_to_accuracy import WINDOW
-from suite.papers.figure import Figure, Frame, pd, sns
+from suite.papers.figure import Artifact, Figure, Frame, Groups, pd, sns
 from suite.report.style import GRID, INK, MARKERS, PALETTE, PRINTED
 
 ALT_CURVES = "Test accuracy against epochs, median and range of the seeds, with the printed target as a dashed line."
@@ -27,6 +27,13 @@ TIMELINES = {
     "recorded": (1000, "measured time (ms), two learners on threads"),
     "virtual": (1, "modelled time (task lengths), 2 GPUs of 2 learners"),
 }
+
+
+def bar_panel(
+    name: str, title: str, runs: Callable[[str], Groups], size: tuple[float, float] = (6.4, 4.0)
+) -> Artifact:
+    """A figure that ``bars`` draws."""
+    return Artifact(f"crossbow/{name}", title, runs, alt=ALT_BARS, size=size)
 
 
 def say_stand_in(axes: Any, place: str, instead: str = "ResNet-32") -> None:
