@@ -152,11 +152,8 @@ for model, *rates in (
 @FIG1A.table
 def table(frame: Frame) -> pd.DataFrame:
     """A row per curve, threshold (nats), batch size (examples) and seed: ``updates``, NaN beyond ``limit``."""
-    parts = []
-    for row in law.stored_rows(frame, (*settings.ROWS, *settings.VARIANTS)):
-        rows = drawing.updates_table(law.families(frame, row))
-        rows.insert(0, "curve", row.name)
-        parts.append(rows)
+    shown = law.stored_rows(frame, (*settings.ROWS, *settings.VARIANTS))
+    parts = [drawing.updates_table(law.families(frame, row), curve=row.name) for row in shown]
     return pd.concat(parts, ignore_index=True)
 
 

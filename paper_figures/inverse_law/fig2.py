@@ -141,11 +141,8 @@ def trained(frame: Frame) -> dict[str, list[Search]]:
 
 def table(frame: Frame) -> pd.DataFrame:
     """A row per corpus, threshold (nats), batch size (words) and seed: ``updates``, NaN beyond ``limit``."""
-    parts = []
-    for group, runs in trained(frame).items():
-        rows = updates_table(counts(runs))
-        rows.insert(0, "corpus", CORPORA[settings_of(frame, group)["corpus"]])
-        parts.append(rows)
+    name = lambda group: CORPORA[settings_of(frame, group)["corpus"]]
+    parts = [updates_table(counts(runs), corpus=name(group)) for group, runs in trained(frame).items()]
     return pd.concat(parts, ignore_index=True)
 
 

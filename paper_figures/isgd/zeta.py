@@ -18,7 +18,7 @@ from paper_figures.isgd.pairs import common_error, error_leads, log_speed, setti
 from paper_figures.isgd.settings import DIGITS, MNIST, train
 from suite.claims.intervals import mean_interval, percent_saved
 from suite.data.catalogue import DATASETS
-from suite.papers.figure import Artifact, Axes, Figure, Frame, Groups, np, pd, sns
+from suite.papers.figure import Artifact, Axes, Figure, Frame, Groups, Missing, np, pd, sns
 from suite.report import style
 
 
@@ -111,6 +111,8 @@ def table(frame: Frame) -> pd.DataFrame:
     ``gain`` is log(SGD's loss / ISGD's) over the last epoch after as many gradient evaluations, minus infinity for
     a run that diverged; ``chases`` is the share of updates that were steps of Algorithm 2.
     """
+    if not PANEL.runs(frame.profile):
+        raise Missing(f"no search at {frame.profile}")
     part = frame.needed(group for group in SEARCHED if group in frame.groups)
     sgd = part["search sgd"]
     losses = {seed: last_epoch(part, run) for seed, run in zip(sgd["seed"], sgd["run"], strict=True)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ from paper_figures.rudra.settings import BATCHES, EPOCHS, LEARNERS, Configuratio
 from paper_figures.rudra.times import FITTED, HELD_OUT, LEFT_OUT, left_out, predicted
 from suite.claims.intervals import Interval
 from suite.papers.figure import Artifact, Axes, Figure, Frame, Groups, Missing, pd, sns
-from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE, plain_numbers
+from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE, named_ticks, plain_numbers
 
 
 def about(row: Configuration) -> dict[str, Any]:
@@ -58,10 +58,16 @@ def draw_cifar(table: pd.DataFrame, figure: Figure) -> None:
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
 
 
-def evaluations(frame: Frame, group: str, **named: str) -> pd.DataFrame:
-    """Test errors in % at all evaluations of a group. Columns: seed, epoch, those ``named``, error."""
-    curve = frame.table("evaluations", group)
-    return curve[["seed", "epoch"]].assign(**named, error=100 * curve["test_error"])
+def evaluations(frame: Frame, named: Mapping[str, str], by: str) -> pd.DataFrame:
+    """Test errors in % at all evaluations of stored groups, each ``named``. Columns: seed, epoch, ``by``, error.
+
+    Raises Missing where none is stored.
+    """
+    stored = list(filter(frame.here, named))
+    if not stored:
+        raise Missing(f"nothing is trained at profile {frame.profile}")
+    curve = frame.table("evaluations", *stored)
+    return curve[["seed", "epoch"]].assign(**{by: curve["group"].map(named)}, error=100 * curve["test_error"])
 
 
 def draw_evaluations(axes: Axes, rows: pd.DataFrame, by: str) -> None:
@@ -231,7 +237,5 @@ def draw_times(axes: Axes, table: pd.DataFrame) -> None:
     fitted = ours[ours["source"] == FITTED]
     axes.plot(fitted["mu"], fitted["seconds"], "x", color=INK, markersize=7, zorder=4)
     axes.set(xlabel="mini-batch $\\mu$ (images)", ylabel="time (s)", title="not in the paper: the cost model")
-    axes.set_xscale("log", base=2)
-    axes.set_xticks(BATCHES, [str(mu) for mu in BATCHES])
-    axes.minorticks_off()
+    named_ticks(axes, BATCHES, 2)
     logarithmic(axes, "y")

@@ -11,7 +11,7 @@ from paper_figures.rudra.plans import BASELINE, CALIBRATED, PRINTED, printed_sec
 from paper_figures.rudra.settings import LEARNERS, MANY, PROTOCOLS, splitting
 from paper_figures.rudra.times import FITTED, HELD_OUT
 from suite.papers.figure import Artifact, Figure, Frame, Groups, pd
-from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE
+from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE, named_ticks
 
 
 def runs(profile: str) -> Groups:
@@ -92,10 +92,8 @@ def draw(mu: int, frame: Frame, figure: Figure) -> None:
     fitted = rows[rows["source"] == FITTED]
     axes.scatter(fitted["learners"], fitted["speedup"], marker="x", color=INK, zorder=4, label=FITTED)
     axes.set(xlabel="learners", ylabel=f"speed-up over (0, {mu}, 1)", title="times predicted by the cost model")
-    axes.set_xscale("log")
     logarithmic(axes, "y")
-    axes.set_xticks(LEARNERS, [str(k) for k in LEARNERS])
-    axes.minorticks_off()
+    named_ticks(axes, LEARNERS)
     axes.legend()
 
 

@@ -106,8 +106,10 @@ class Frame:
         return [self.rows[at] for at in self.here(group)]
 
     def one(self, group: str) -> Mapping[str, Any]:
-        """The row of a group's only run."""
-        (row,) = self.results(group)
+        """The row of a group's only run. Raises Missing where it is not stored."""
+        if not (rows := self.results(group)):
+            raise Missing(f"no run of {group} at {self.profile}")
+        (row,) = rows
         return row
 
     def run(self, group: str) -> Run:
