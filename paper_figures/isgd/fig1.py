@@ -42,8 +42,8 @@ def panel(letter: str, batches: str, runs: Callable[[str], Groups], shown: str) 
 
 
 iid = lambda profile: {"iid": cycle(profile, "balanced")}
-both = lambda profile: {**IID.runs(profile), "single": cycle(profile, "single-class")}
 IID = panel("a", "i.i.d.", iid, "batch, falling together")
+both = lambda profile: {**IID.runs(profile), "single": cycle(profile, "single-class")}
 SINGLE = panel("b", "single-class", both, "single-class batch, each by itself")
 
 
