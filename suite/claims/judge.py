@@ -34,7 +34,7 @@ A straddling interval is *inconclusive*, whatever else the entry says. Further k
 ``asked``             in place of ``printed``: the bound that we ask, where the paper prints a relation in words
 ``unit_shown``        in place of the registered unit where numbers are shown: what each of several values is
 ``doubt``             other printed facts that exclude the printed value
-``property``          why the statement cannot be false of the code at hand
+``property``          why the statement cannot be false of the code at hand; such a claim is not empirical
 ``finding``           what a *not reproduced* teaches; it is then reported, and no longer red
 ``refuted_by``        the observation that would have refuted it; where one claim of a file says it, all must
 ``also``              other places that print the same
@@ -105,8 +105,9 @@ class Claim:
     side: str = ""
     order: tuple[str, ...] = ()
     quantity: str = ""
+    empirical: bool = True
     lacks: str = ""
-    property: str = ""  # why the statement cannot be false of the code at hand
+    property: str = ""  # why the statement cannot be false of the code at hand: such a claim is not empirical
     basis: str = BASES[0]  # whether ``printed`` is printed, follows from what is, or is the bound that we ask
     timed: bool = False  # rests on wall-clock times of the machine at hand: another machine may decide otherwise
     margin: float | None = None  # the largest difference that counts as none
@@ -304,7 +305,7 @@ def not_run(claim: Claim, why: str, proxy: Estimate | None = None) -> Verdict:
     return Verdict(claim, "not run", why, None, "", proxy)
 
 
-SHARED = ("where", "rule", "profile", "needs", "because", "tolerance", "relative", "side", "unit",
+SHARED = ("where", "rule", "profile", "needs", "because", "tolerance", "relative", "side", "unit", "empirical",
           "lacks", "timed", "margin", "machine", "refuted_by", "kind")  # fmt: skip
 OWN = ("says", *BASES, "order", "quantity", "property", "doubt", "finding",
        "undetermined", "also", "row_of", "unit_shown")  # fmt: skip
@@ -331,6 +332,7 @@ def _claim(claim_id: str, raw: dict[str, Any]) -> Claim:
     if raw["rule"] not in ("within", "bound"):
         raw.pop("relative", None)
     raw.setdefault("quantity", claim_id.rpartition("/")[2])
+    raw.setdefault("empirical", raw["needs"] != "nothing" and not raw.get("property"))
     return Claim(id=claim_id, **raw)
 
 

@@ -307,6 +307,7 @@ property = "it cannot be false"
 [fig2.shown]
 says = "shown"
 printed = 1
+empirical = false
 """
 
 
@@ -316,14 +317,14 @@ def test_claims_are_read_with_their_artifacts_defaults(tmp_path: Path):
     gain, both, holds, *others = load(path)
     assert (gain.id, gain.artifact, gain.paper) == ("toy/fig1/gain", "toy/fig1", "toy")
     assert (gain.printed, gain.tolerance, gain.rule, gain.quantity) == ((26.79,), (5.0,), "within", "gain")
-    assert (gain.needs, gain.profile) == ("gpu", "paper")
-    assert (both.printed, both.profile) == ((1.0, 2.0), "smoke")
+    assert (gain.needs, gain.profile, gain.empirical) == ("gpu", "paper", True)
+    assert (both.printed, both.profile, both.empirical) == ((1.0, 2.0), "smoke", False)
     assert (holds.quantity, holds.relative) == ("share", None)
-    assert [(made.rule, made.side, made.relative) for made in others] == [
-        ("bound", "lower", 0.1),
-        ("within", "", 0.1),
-        ("order", "", None),
-        ("bound", "lower", 0.1),
+    assert [(made.rule, made.side, made.relative, made.empirical) for made in others] == [
+        ("bound", "lower", 0.1, True),
+        ("within", "", 0.1, True),
+        ("order", "", None, False),
+        ("bound", "lower", 0.1, False),
     ]
     assert (others[0].profile, others[2].order) == ("smoke", ("a", "b"))
 

@@ -33,7 +33,6 @@ from paper_figures.inverse_law.misfits import largest_misfit
 from paper_figures.inverse_law.settings import BY_NAME, LIMIT
 from suite.batch_size.law import FitError, Updates, fit_inverse_law
 from suite.claims.intervals import Interval
-from suite.claims.judge import BOARD
 from suite.papers.artifact import Missing
 from suite.papers.catalogue import entries, printed_value
 
@@ -172,7 +171,7 @@ def test_the_rule_tells_the_alternatives_apart_where_it_has_the_power() -> None:
     assert power(Interval(-1, -1.1, -0.9, 10), TOLERANCE) >= 0.8
     assert power(Interval(-1, -1.2, -0.8, 10), TOLERANCE) < 0.5
     assert power(Interval(-1, -math.inf, math.inf, 10), TOLERANCE) == 0.0
-    judged = [c for c in entries("inverse_law") if c.unit.startswith("exponent of M in N") and c.kind in BOARD]
+    judged = [c for c in entries("inverse_law") if c.unit.startswith("exponent of M in N") and c.empirical]
     ends = {c.printed if c.side == "range" else (-1 - c.tolerance[0], -1 + c.tolerance[0]) for c in judged}
     assert {tuple(round(end, 9) for end in pair) for pair in ends} == {(-1 - TOLERANCE, -1 + TOLERANCE)}
 
