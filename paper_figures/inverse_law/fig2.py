@@ -124,7 +124,8 @@ def fallen(frame: Frame) -> float:
     A curve that hardly falls passes the test of its misfit whatever power of M it falls with.
     """
     reached = [kept for counted in counts(searches(frame, ["panel"])).values() if (kept := achievable(counted))]
-    return max(1 - float(np.mean(kept[-1].seen) / np.mean(kept[0].seen)) for kept in reached)
+    ends = ([np.array(u.seen, float).mean() for u in (kept[0], kept[-1])] for kept in reached)
+    return max(1 - float(last / first) for first, last in ends)
 
 
 def settings_of(frame: Frame, group: str) -> Mapping[str, Any]:

@@ -167,9 +167,13 @@ def kept_by_lenet(frame: Frame) -> Interval:
     return furthest_from(serial, delayed)
 
 
+def mean_end(frame: Frame, row: str) -> Interval:
+    return mean_interval(ends(frame, row).tolist())
+
+
 for row in TRAINED:
     B.quantities[f"end-{row}"] = Quantity(
-        lambda frame, row=row: mean_interval(ends(frame, row).tolist()),
+        partial(mean_end, row=row),
         (row,),
         note=lambda frame: f"{WHOLE[frame.profile][0]}, accuracy at the end, %",
     )
