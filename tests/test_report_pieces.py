@@ -67,9 +67,9 @@ def test_an_exploratory_verdict_is_told_beside_the_registered_one(paper):
 
 
 def test_the_reference_implementations_declare_departures():
-    declared = {ledger.file: ledger for ledger in departure_ledgers(ROOT / "reference_impls")}
-    assert any("queue" in item for _, items in declared["isgd.py"].parts for item in items)
-    assert all(items for ledger in declared.values() for _, items in ledger.parts)
+    declared = {ledger["file"]: ledger["parts"] for ledger in departure_ledgers(ROOT / "reference_impls")}
+    assert any("queue" in item for _, items in declared["isgd.py"] for item in items)
+    assert all(items for parts in declared.values() for _, items in parts)
 
 
 def test_the_points_of_curves_are_told_in_plain_words_and_numbers():

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from paper_figures.together import board
-from paper_figures.together.experiments.study import by_law, crossing, rank, rate_of
+from paper_figures.together.experiments.study import best, by_law, crossing, rate_of
 from paper_figures.together.methods import OTHERS, methods, study, trials
 from paper_figures.together.seconds import LINKS, TIMES, Costs
 from paper_figures.together.tasks import DIGITS, MNIST, TASKS, Task
@@ -67,7 +67,7 @@ def test_a_crossing_lies_between_two_evaluations():
 def test_a_trial_that_reached_the_target_comes_before_one_of_lower_error():
     ends = (90, 0.02), (math.inf, 0.03), (math.inf, 0.01)
     reached, late, lower = ({"gradients": at, "error": error} for at, error in ends)
-    assert sorted([late, lower, reached], key=rank) == [reached, lower, late]
+    assert [best(tried) for tried in ([late, lower, reached], [late, lower])] == [2, 1]
 
 
 def test_the_law_chooses_the_batch_of_the_least_predicted_seconds_at_the_rate_where_that_is_least():

@@ -22,25 +22,17 @@ def runs(profile: str) -> Groups:
     return settings.timed_groups(profile, *ONE_DEVICE)
 
 
-A = Artifact(
-    "crossbow/fig10a",
-    "Time to accuracy of ResNet-32: plain training, one learner, four learners",
-    runs,
-    alt=plots.ALT_BARS,
-    size=(7.0, 4.2),
-)
-B = Artifact("crossbow/fig10b", "Time to accuracy of VGG-16", settings.vgg16, alt=plots.ALT_BARS)
+TITLE = "Time to accuracy of {}: plain training, one learner, four learners"
+A = plots.bar_panel("fig10a", TITLE.format("ResNet-32"), runs, (7.0, 4.2))
+B = plots.bar_panel("fig10b", "Time to accuracy of VGG-16", settings.vgg16)
 C = Artifact(
     "crossbow/fig10c",
     "Time to accuracy of ResNet-50, from the printed numbers alone",
     alt="The hours that 33% and five hours imply for TensorFlow and Crossbow.",
 )
-D = Artifact(
-    "crossbow/fig10d",
-    "Time to accuracy of LeNet: plain training, one learner, four learners",
-    lambda profile: {} if profile == "paper" else runs(profile),  # below, LeNet stands in for ResNet-32
-    alt=plots.ALT_BARS,
-    size=(6.4, 4.2),
+# Below the paper's scale LeNet stands in for ResNet-32.
+D = plots.bar_panel(
+    "fig10d", TITLE.format("LeNet"), lambda profile: {} if profile == "paper" else runs(profile), (6.4, 4.2)
 )
 
 A.quantities["m4-1gpu"] = pair("sma 4", "s-sgd 1", less_time, printed=settings.FINAL_TARGET, timed=4)

@@ -24,11 +24,10 @@ B = Artifact(
     alt=f"{plots.ALT_BARS} Where our runs are compared at another accuracy, the markers stand in a panel beside.",
     size=(8.0, 4.2),
 )
-C = Artifact(
-    "crossbow/fig12c",
+C = plots.bar_panel(
+    "fig12c",
     "Time to the target against learners on one device",
     lambda profile: settings.timed_groups(profile, *LEARNERS, target=settings.TARGET),
-    alt=plots.ALT_BARS,
 )
 
 # ---------------------------------------------------------------- throughput

@@ -24,7 +24,7 @@ A = Artifact(
     server.hosts,
     alt="Throughput on eight GPUs against learners per GPU: by the cost model, of eight sleeping hosts, and printed.",
 )
-B = Artifact("crossbow/fig13b", "Epochs to the target with the replicas of 8 GPUs", runs, alt=plots.ALT_BARS)
+B = plots.bar_panel("fig13b", "Epochs to the target with the replicas of 8 GPUs", runs)
 C = Artifact(
     "crossbow/fig13c",
     "Time to the target on 8 GPUs against learners per GPU, throughput modelled",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import arrival_table, less_time, pair
-from suite.papers.figure import Artifact, Figure, Frame, Groups, pd, printed_value
+from suite.papers.figure import Figure, Frame, Groups, pd, printed_value
 from suite.report.style import GRID, PALETTE
 
 FEW = {"few, sma": "sma 4", "few, ea-sgd": "ea-sgd 4"}
@@ -19,9 +19,7 @@ def runs(profile: str) -> Groups:
     return few | {name: specs for name, specs in found.items() if specs not in few.values()}
 
 
-PANEL = Artifact(
-    "crossbow/fig15", "Averaging with momentum against elastic averaging", runs, alt=plots.ALT_BARS, size=(8.8, 4.4)
-)
+PANEL = plots.bar_panel("fig15", "Averaging with momentum against elastic averaging", runs, (8.8, 4.4))
 
 # in epochs: both methods take the same time per iteration
 PANEL.quantities["1gpu"] = pair("few, sma", "few, ea-sgd", less_time, "in epochs", printed=settings.FINAL_TARGET)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import arrival_table, pair
-from suite.papers.figure import Artifact, Figure, Frame, Groups, pd, printed_value
+from suite.papers.figure import Figure, Frame, Groups, pd, printed_value
 from suite.report.style import GRID, PRINTED
 
 
@@ -15,13 +15,7 @@ def runs(profile: str) -> Groups:
     return settings.called(settings.groups(profile, *names.values()), names)
 
 
-PANEL = Artifact(
-    "crossbow/fig16",
-    "Epochs to the target against the synchronisation interval",
-    runs,
-    alt=plots.ALT_BARS,
-    size=(8.0, 4.2),
-)
+PANEL = plots.bar_panel("fig16", "Epochs to the target against the synchronisation interval", runs, (8.0, 4.2))
 
 LONGER = PANEL.quantities["tta-tau4"] = pair(
     "every",

@@ -9,7 +9,7 @@ from itertools import pairwise
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import arrival_table, common_target, described, paired, steps
 from suite.claims.intervals import Interval
-from suite.papers.figure import Artifact, Figure, Frame, Groups
+from suite.papers.figure import Figure, Frame, Groups
 from suite.report.style import GRID
 
 SHARES = {"smoke": (1, 4), "reduced": (1, 4, 8, 16), "paper": (1, 4, 8, 16)}  # of the smallest batch in an update
@@ -25,9 +25,7 @@ def runs(profile: str) -> Groups:
     return settings.called(found, names)
 
 
-PANEL = Artifact(
-    "crossbow/fig3", "Epochs of plain training to the target against batch size", runs, alt=plots.ALT_BARS
-)
+PANEL = plots.bar_panel("fig3", "Epochs of plain training to the target against batch size", runs)
 
 
 def noted(text: str, frame: Frame) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from paper_figures.crossbow import readings
 from suite.model_averaging.time_to_accuracy import WINDOW
-from suite.papers.figure import Figure, Frame, pd, sns
-from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE, PRINTED
+from suite.papers.figure import Artifact, Figure, Frame, Groups, pd, sns
+from suite.report.style import GRID, INK, MARKERS, PALETTE, PRINTED
 
 ALT_CURVES = "Test accuracy against epochs, median and range of the seeds, with the printed target as a dashed line."
 ALT_BARS = "Bars of the mean with a dot for each seed, and the printed values as open markers."
@@ -17,6 +17,7 @@ ALT_EIGHT_GPUS = "Modelled throughput on eight GPUs against learners per GPU, wi
 EIGHT_NOT_RUN = "8 GPUs not run: a cost model solved from print, and hosts that sleep to compute"  # a title
 ALT_TIMELINES = "Timelines of learning, local and global synchronisation tasks on their streams."
 HUES = {"SMA": PALETTE[0], "EA-SGD": PALETTE[1], "S-SGD": PALETTE[2]}
+DASHES = ["", (4, 2), (5, 2, 1, 2), (1, 1.5), (5, 1), (3, 1, 1, 1), (1, 1)]  # LINES of the style, as seaborn has them
 TASKS = {
     "learn": ("learning task, with its batch", "C0"),
     "local": ("local synchronisation", "C1"),
@@ -26,6 +27,13 @@ TIMELINES = {
     "recorded": (1000, "measured time (ms), two learners on threads"),
     "virtual": (1, "modelled time (task lengths), 2 GPUs of 2 learners"),
 }
+
+
+def bar_panel(
+    name: str, title: str, runs: Callable[[str], Groups], size: tuple[float, float] = (6.4, 4.0)
+) -> Artifact:
+    """A figure that ``bars`` draws."""
+    return Artifact(f"crossbow/{name}", title, runs, alt=ALT_BARS, size=size)
 
 
 def say_stand_in(axes: Any, place: str, instead: str = "ResNet-32") -> None:
@@ -87,17 +95,11 @@ def curves(frame: Frame, axes: Any, printed: float, *, instead: str = "ResNet-32
 
 def by_epoch(table: pd.DataFrame, axes: Any) -> None:
     """Test accuracy against epochs, a line for each group: median and range of the seeds."""
-    dashes = [_dashes(line) for line in LINES[: table["group"].nunique()]]
-    looks: dict[str, Any] = {"dashes": dashes, "linewidth": 1.4, "estimator": "median", "errorbar": ("pi", 100)}
-    sns.lineplot(table, x="epoch", y="test", hue="group", style="group", ax=axes, **looks)
+    looks: dict[str, Any] = {"linewidth": 1.4, "estimator": "median", "errorbar": ("pi", 100), "ax": axes}
+    dashes = DASHES[: table["group"].nunique()]
+    sns.lineplot(table, x="epoch", y="test", hue="group", style="group", dashes=dashes, **looks)
     axes.set_xlabel("epoch")
     axes.locator_params(axis="x", integer=True)
-
-
-def _dashes(line: Any) -> Any:
-    """A line style of the project's as seaborn wants it."""
-    named = {"-": "", "--": (4, 2), "-.": (5, 2, 1, 2), ":": (1, 1.5)}
-    return named[line] if isinstance(line, str) else line[1]
 
 
 def bars(

@@ -232,13 +232,15 @@ def followed(profile: str) -> Groups:
     }
     base, images, epochs = sizes[profile]
     turns = images // (base["batch"] * 4)
-    common = {**base, "algorithm": algorithm("sma", 4), "order": {"kind": "shuffled"}, "images": images}
-    fixed = {**common, "learners": [[0, 4]], "epochs": epochs}
-    growing = {**common, "learners": [[0, 1], [2 * turns, 2], [3 * turns, 4]], "epochs": epochs}
-    found = {"followed": tuple(RunSpec("crossbow/followed", fixed, seed) for seed in SEEDS[profile])}
+    common = {**base, "algorithm": algorithm("sma", 4), "order": {"kind": "shuffled"}}
+    common |= {"images": images, "epochs": epochs}
+    schedules = {"followed": [[0, 4]]}
     if profile != "reduced":
-        found["growing"] = tuple(RunSpec("crossbow/followed", growing, seed) for seed in SEEDS[profile])
-    return found
+        schedules["growing"] = [[0, 1], [2 * turns, 2], [3 * turns, 4]]
+    return {
+        name: tuple(RunSpec("crossbow/followed", {**common, "learners": s}, seed) for seed in SEEDS[profile])
+        for name, s in schedules.items()
+    }
 
 
 ALGEBRA = RunSpec("crossbow/algebra")
@@ -252,16 +254,15 @@ def throughput(profile: str) -> Groups:
 
     The group ``throughput`` is of the network that is trained in ResNet-32's place, others bear their network's name.
     """
-    sizes = {"smoke": ("digits_lenet",), "reduced": ("crossbow_lenet",), "paper": ("crossbow_lenet",)}[profile]
-    names = (*sizes, "crossbow_resnet32", "crossbow_vgg16") if profile == "paper" else sizes
-    quick = profile != "paper"
-    common = {"turns": 3 if quick else 50, "repeats": 7 if quick else 15, "threshold": 0.05}
-    learners = (1, 2, 3, 4) if quick else (1, 2, 3, 4, 5, 6, 8)
-    batch = {"digits_lenet": 8, "crossbow_lenet": LENET_BATCH, "crossbow_resnet32": 64, "crossbow_vgg16": 128}
+    networks = {"smoke": (DIGITS,), "reduced": (LENET,), "paper": (LENET, RESNET32, VGG16)}[profile]
+    how = {"learners": (1, 2, 3, 4), "turns": 3, "repeats": 7, "threshold": 0.05}
+    if profile == "paper":
+        how |= {"learners": (1, 2, 3, 4, 5, 6, 8), "turns": 50, "repeats": 15}
     found: Groups = {}
-    for name in names:
-        made = {"model": name, "batch": batch[name], "learners": learners, **common}
-        found["throughput" if name == NETWORK[profile] else name] = (RunSpec("crossbow/throughput", made),)
+    for network in networks:
+        name, batch = network["model"]["name"], network["batch"]
+        group = "throughput" if name == NETWORK[profile] else name
+        found[group] = (RunSpec("crossbow/throughput", {"model": name, "batch": batch, **how}),)
     return found
 
 

@@ -260,8 +260,14 @@ def draw_network(axes: Axes, network: Network, rows: pd.DataFrame) -> None:
     ways = [each.way for each in everything if not math.isnan(each.way)]
     top = HEADROOM * max([*ways, *(p.law.way for p in foretold.values())])
     for order, (loss, found) in enumerate(seen.items()):
-        _draw_foretold(axes, foretold[loss], low, top, PALETTE[order], f"loss {loss:.3g}")
-        _draw_seen(axes, found, top * 1.25**order, PALETTE[order], MARKERS[order])
+        colour, law = PALETTE[order], foretold[loss].law
+        pole = 1 / law.noise  # up to which the curve goes; a dotted line marks it
+        ratio = np.concatenate([np.geomspace(low, pole / 2, 50), pole * (1 - np.geomspace(0.5, 1 - SHOWN, 50))])
+        foreseen = np.array([law.predict(1, r) * r for r in ratio])
+        inside = foreseen < top
+        axes.plot(ratio[inside], foreseen[inside], color=colour, linewidth=1, label=f"loss {loss:.3g}")
+        axes.axvline(pole, color=colour, linewidth=0.8, linestyle=":")
+        _draw_seen(axes, found, top * 1.25**order, colour, MARKERS[order])
     axes.set(xscale="log", yscale="log")
     plain_decades(axes)
     axes.legend(fontsize="small", loc="upper left")
@@ -274,15 +280,6 @@ def _lacking(frame: Frame, network: Network) -> str:
     if stored == len(runs):
         return ""
     return f"\nfresh runs: {f'{stored} of {len(runs)}, shown where all seeds are' if stored else 'not run'}"
-
-
-def _draw_foretold(axes: Axes, foretold: Prediction, low: float, top: float, colour: str, label: str) -> None:
-    """The curve up to its pole, which a dotted line marks."""
-    pole = 1 / foretold.law.noise
-    ratio = np.concatenate([np.geomspace(low, pole / 2, 50), pole * (1 - np.geomspace(0.5, 1 - SHOWN, 50))])
-    ways = np.array([foretold.law.predict(1, r) * r for r in ratio])
-    axes.plot(ratio[ways < top], ways[ways < top], color=colour, linewidth=1, label=label)
-    axes.axvline(pole, color=colour, linewidth=0.8, linestyle=":")
 
 
 def _draw_seen(axes: Axes, found: Sequence[Seen], top: float, colour: str, marker: str) -> None:

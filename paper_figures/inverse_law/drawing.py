@@ -11,7 +11,7 @@ from paper_figures.inverse_law.law import TOLERANCE, exponent, law_fit
 from suite.batch_size.law import FitError, Updates
 from suite.claims.intervals import Interval
 from suite.papers.figure import Axes, Figure, Missing, np, pd, printed_value, sns
-from suite.report.style import GRID, LINES, MARKERS, PALETTE, PRINTED, plain_numbers
+from suite.report.style import GRID, LINES, MARKERS, PALETTE, PRINTED, named_ticks, plain_numbers
 
 TICKS = 9  # on an axis of batch sizes, at most
 TOGETHER = "all curves together"
@@ -21,12 +21,9 @@ LINEAR = 10  # percent above or below the law up to which the residuals' axis is
 
 def logarithmic(axes: Axes, sizes: Sequence[float]) -> None:
     """Both axes logarithmic and labelled with plain numbers: the batch sizes at hand, and 1, 2, 5 of each decade."""
-    axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     shown = sorted(set(sizes))
-    shown = shown[:: -(-len(shown) // TICKS)]
-    axes.set_xticks(shown, [f"{size:g}" for size in shown])
-    axes.minorticks_off()
+    named_ticks(axes, shown[:: -(-len(shown) // TICKS)], 2)
     plain_decades(axes)
 
 
@@ -37,15 +34,19 @@ def plain_decades(axes: Axes) -> None:
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}" if value < 1 else f"{value:,.0f}")
 
 
-def updates_table(found: Mapping[float, Sequence[Updates]]) -> pd.DataFrame:
-    """A row per threshold (nats), batch size and seed: ``updates``, NaN for a run that ended at ``limit`` before."""
+def updates_table(found: Mapping[float, Sequence[Updates]], **named: str) -> pd.DataFrame:
+    """A row per threshold (nats), batch size and seed: ``updates``, NaN for a run that ended at ``limit`` before.
+
+    The first columns are those ``named``.
+    """
+    columns = ["threshold", "batch", "seed", "updates", "limit"]
     rows = [
         (threshold, u.batch, seed, math.nan if n is None else n, u.limit)
         for threshold, counted in found.items()
         for u in counted
         for seed, n in enumerate(u.seen)
     ]
-    return pd.DataFrame(rows, columns=["threshold", "batch", "seed", "updates", "limit"])
+    return pd.DataFrame(rows, columns=columns).assign(**named)[[*named, *columns]]
 
 
 def draw_law(axes: Axes, counted: list[Updates], label: str, order: int = 0) -> None:
@@ -165,10 +166,7 @@ def draw_residuals(axes: Axes, table: pd.DataFrame) -> None:
         err_kws={"elinewidth": 1, "capsize": 2}, linestyle="none", ax=axes, **looks,
     )  # fmt: skip
     axes.axhline(0, linewidth=0.8, color=GRID, linestyle="-")
-    sizes = sorted(table["batch"].unique())
-    axes.set_xscale("log", base=2)
-    axes.set_xticks(sizes, [f"{size:g}" for size in sizes])
-    axes.minorticks_off()
+    named_ticks(axes, sorted(table["batch"].unique()), 2)
     axes.set(xlabel="mini-batch size M (examples)", ylabel="updates, % above the law")
     axes.set_title("residuals of all thresholds and seeds: mean \u00b1 1 standard deviation")
     axes.set_yscale("symlog", linthresh=LINEAR, linscale=2)

@@ -12,7 +12,7 @@ import contextlib
 import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import Any
 
 from paper_figures.inverse_law import drawing, law, misfits, settings
@@ -144,8 +144,6 @@ for model, *rates in (
 ):
     lower = lambda frame, slow, fast: steps(law.floors(frame, fast, slow))  # is the floor at the larger rate
     law.counted(FIG1B, f"lr-order-{model}", [BY_NAME[f"{model}-{rate}"] for rate in rates], lower)
-for threshold, batch in product(map(MEDIUM.threshold, settings.PAPER_HALVINGS), settings.SWINGING[MEDIUM.name]):
-    law.counted(FIG1B, f"excess-{threshold:g}-{batch}", [MEDIUM], partial(misfits.excess, threshold, batch))
 
 
 # ---------------------------------------------------------------- drawing
@@ -154,11 +152,8 @@ for threshold, batch in product(map(MEDIUM.threshold, settings.PAPER_HALVINGS), 
 @FIG1A.table
 def table(frame: Frame) -> pd.DataFrame:
     """A row per curve, threshold (nats), batch size (examples) and seed: ``updates``, NaN beyond ``limit``."""
-    parts = []
-    for row in law.stored_rows(frame, (*settings.ROWS, *settings.VARIANTS)):
-        rows = drawing.updates_table(law.families(frame, row))
-        rows.insert(0, "curve", row.name)
-        parts.append(rows)
+    shown = law.stored_rows(frame, (*settings.ROWS, *settings.VARIANTS))
+    parts = [drawing.updates_table(law.families(frame, row), curve=row.name) for row in shown]
     return pd.concat(parts, ignore_index=True)
 
 
@@ -176,7 +171,12 @@ def draw_curves(frame: Frame, figure: Figure) -> None:
         for order, (threshold, updates) in enumerate(thresholds.items()):
             drawing.draw_law(axes, updates, f"{threshold:.2g}", order)
         drawing.finish_law(axes, list(thresholds.values()))
-        axes.set_title(_title(frame, row))
+        title = row.title
+        with contextlib.suppress(Missing):  # how far its farthest point lies from the law, as the claims have it
+            found = misfit(frame, row)
+            mean, low, high = (100 * share for share in (found.mean, found.low, found.high))
+            title += f"\nmisfit {mean:.0f} [{low:.0f}, {high:.0f}]%"
+        axes.set_title(title)
         if place > len(panels) - columns:  # none is below it
             axes.set_xlabel("mini-batch size M (examples)")
         if place % columns == 1:
@@ -186,15 +186,6 @@ def draw_curves(frame: Frame, figure: Figure) -> None:
     corner.set_axis_off()
     title = "beside a curve: its training loss\nmisfit: distance from the law\nof the farthest point"
     corner.legend(handles=marks, loc="center left", title=title, alignment="left")
-
-
-def _title(frame: Frame, row: Row) -> str:
-    """The curve, and below it how far its farthest point lies from the law, as the claims on it have it."""
-    with contextlib.suppress(Missing):
-        found = misfit(frame, row)
-        mean, low, high = (100 * share for share in (found.mean, found.low, found.high))
-        return f"{row.title}\nmisfit {mean:.0f} [{low:.0f}, {high:.0f}]%"
-    return row.title
 
 
 @FIG1B.table

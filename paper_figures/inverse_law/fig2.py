@@ -124,10 +124,8 @@ def fallen(frame: Frame) -> float:
     A curve that hardly falls passes the test of its misfit whatever power of M it falls with.
     """
     reached = [kept for counted in counts(searches(frame, ["panel"])).values() if (kept := achievable(counted))]
-    first, last = (
-        np.array([kept[end].seen for kept in reached], dtype=float).mean(1) for end in (0, -1)
-    )  # [thresholds]
-    return float((1 - last / first).max())
+    ends = ([np.array(u.seen, float).mean() for u in (kept[0], kept[-1])] for kept in reached)
+    return max(1 - float(last / first) for first, last in ends)
 
 
 def settings_of(frame: Frame, group: str) -> Mapping[str, Any]:
@@ -144,11 +142,8 @@ def trained(frame: Frame) -> dict[str, list[Search]]:
 
 def table(frame: Frame) -> pd.DataFrame:
     """A row per corpus, threshold (nats), batch size (words) and seed: ``updates``, NaN beyond ``limit``."""
-    parts = []
-    for group, runs in trained(frame).items():
-        rows = updates_table(counts(runs))
-        rows.insert(0, "corpus", CORPORA[settings_of(frame, group)["corpus"]])
-        parts.append(rows)
+    name = lambda group: CORPORA[settings_of(frame, group)["corpus"]]
+    parts = [updates_table(counts(runs), corpus=name(group)) for group, runs in trained(frame).items()]
     return pd.concat(parts, ignore_index=True)
 
 

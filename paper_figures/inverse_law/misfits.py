@@ -28,17 +28,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from paper_figures.inverse_law.law import (
-    LEAST_POINTS,
-    Groups,
-    crossings,
-    curve,
-    exponent,
-    families,
-    family_groups,
-    law_fit,
-    stored_rows,
-)
+from paper_figures.inverse_law import law
 from paper_figures.inverse_law.settings import BY_NAME, Row
 from suite.batch_size.law import FitError, InverseLawFit, Updates, fit_inverse_law
 from suite.claims.intervals import LEVEL, Interval, jackknife_variance, log_interval, quantile
@@ -72,9 +62,9 @@ def largest_misfit(thresholds: Iterable[Sequence[Updates]]) -> Interval:
 
     Raises Missing where no threshold is achievable at ``LEAST_POINTS`` batch sizes.
     """
-    found = [misfits(kept) for counted in thresholds if len(kept := achievable(counted)) >= LEAST_POINTS]
+    found = [misfits(kept) for counted in thresholds if len(kept := achievable(counted)) >= law.LEAST_POINTS]
     if not found:
-        raise Missing(f"{LEAST_POINTS} batch sizes whose seeds all reached a threshold")
+        raise Missing(f"{law.LEAST_POINTS} batch sizes whose seeds all reached a threshold")
     return largest(found)
 
 
@@ -113,8 +103,8 @@ def misfits(counted: Sequence[Updates]) -> Misfits:
 
 def _misfit(batch: np.ndarray, means: np.ndarray) -> np.ndarray:
     """Misfits of the law fitted to means of logarithms [P]."""
-    law = fit_inverse_law([Updates(int(b), (math.exp(mean),)) for b, mean in zip(batch, means, strict=True)])
-    return means - np.log(law.floor + law.sensitivity / batch)
+    fit = fit_inverse_law([Updates(int(b), (math.exp(mean),)) for b, mean in zip(batch, means, strict=True)])
+    return means - np.log(fit.floor + fit.sensitivity / batch)
 
 
 # ---------------------------------------------------------------- the rival of ISGD
@@ -147,22 +137,6 @@ def rival_root(batch: float | np.ndarray, u: float, v: float) -> Any:
     return root + np.sqrt(root**2 + v)
 
 
-# ---------------------------------------------------------------- beside the claims: small batches
-
-
-def excess(threshold: float, batch: int, frame: Frame, row: Row) -> Interval:
-    """Updates at a small batch over those that the law fitted to M >= 16 foretells.
-
-    Raises Missing where a seed did not arrive within the limit.
-    """
-    found = crossings(curve(frame, row), threshold)
-    law = law_fit([u for u in found if u.batch >= FAR])
-    here = [u for u in achievable(found) if u.batch == batch]
-    if not here:
-        raise Missing(f"all seeds at M = {batch}")
-    return log_interval([n / law.predict(batch) for n in here[0].seen if n])
-
-
 # ---------------------------------------------------------------- numbers that answers tell
 
 
@@ -173,24 +147,24 @@ def typical(fit: InverseLawFit, updates: Updates) -> float:
 
 def slow_rows(frame: Frame) -> list[Row]:
     """The MNIST curves at the slow rate. Raises Missing without any."""
-    rows = [row for row in stored_rows(frame) if row.data == "mnist" and row.rate == SLOW]
+    rows = [row for row in law.stored_rows(frame) if row.data == "mnist" and row.rate == SLOW]
     if not rows:
         raise Missing(f"no curve at rate {SLOW} at {frame.profile}")
     return rows
 
 
-def slow_groups(frame: Frame) -> Groups:
-    return [group for row in slow_rows(frame) for group in family_groups(frame, row)]
+def slow_groups(frame: Frame) -> law.Groups:
+    return [group for row in slow_rows(frame) for group in law.family_groups(frame, row)]
 
 
 def slow_curves(frame: Frame) -> list[list[Updates]]:
     """Updates to every threshold of these curves."""
-    return [counted for row in slow_rows(frame) for counted in families(frame, row).values()]
+    return [counted for row in slow_rows(frame) for counted in law.families(frame, row).values()]
 
 
 def largest_slow(frame: Frame) -> float:
     """The largest misfit in % over their achievable points, of laws fitted to every batch size."""
-    fitted = [(law_fit(counted), achievable(counted)) for counted in slow_curves(frame)]
+    fitted = [(law.law_fit(counted), achievable(counted)) for counted in slow_curves(frame)]
     return 100 * max(abs(typical(fit, u)) for fit, points in fitted for u in points)
 
 
@@ -204,25 +178,25 @@ def behind_slow(frame: Frame) -> list[float]:
 
 def slow_exponents(frame: Frame) -> list[Interval]:
     """The exponent of M in N - N_inf of each network, one for all of its thresholds."""
-    return [exponent(families(frame, row).values()) for row in slow_rows(frame)]
+    return [law.exponent(law.families(frame, row).values()) for row in slow_rows(frame)]
 
 
 def slow_falls(frame: Frame) -> list[float]:
     """How much more updates one example needs than the floor, in %: the least and the most of the curves."""
-    laws = [law_fit(counted) for counted in slow_curves(frame)]
-    falls = [100 * law.sensitivity / law.floor for law in laws]
+    fits = [law.law_fit(counted) for counted in slow_curves(frame)]
+    falls = [100 * fit.sensitivity / fit.floor for fit in fits]
     return [min(falls), max(falls)]
 
 
 def breaking(frame: Frame) -> dict[float, list[Updates]]:
     """Updates of the curve that leaves the law, by threshold, the highest first."""
-    return dict(sorted(families(frame, BREAKS).items(), reverse=True))
+    return dict(sorted(law.families(frame, BREAKS).items(), reverse=True))
 
 
 def holds_from(counted: Sequence[Updates]) -> int:
     """The least batch size down to which the law of M >= FAR is met within ``NEAR``."""
     try:
-        fit = law_fit([u for u in counted if u.batch >= FAR])
+        fit = law.law_fit([u for u in counted if u.batch >= FAR])
     except FitError as error:
         raise Missing(str(error)) from error
     least = FAR
@@ -241,8 +215,8 @@ ANSWERED = {
     "slow-exponents": Quantity(slow_exponents, slow_groups, note="of M in N - N_inf; small, medium, large LeNet"),
     "slow-falls": Quantity(slow_falls, slow_groups, note="alpha / N_inf in %: least and most of the curves"),
     "onset-rule": Quantity(lambda frame: [100 * NEAR, FAR], note=ALLOWED),
-    "onset-thresholds": Quantity(lambda frame: list(breaking(frame)), partial(family_groups, row=BREAKS)),
+    "onset-thresholds": Quantity(lambda frame: list(breaking(frame)), partial(law.family_groups, row=BREAKS)),
     "onset-batches": Quantity(
-        lambda frame: list(map(holds_from, breaking(frame).values())), partial(family_groups, row=BREAKS)
+        lambda frame: list(map(holds_from, breaking(frame).values())), partial(law.family_groups, row=BREAKS)
     ),
 }

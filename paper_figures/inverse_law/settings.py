@@ -180,14 +180,6 @@ def curve_specs(row: Row, profile: str, *, lower: bool = False) -> tuple[RunSpec
     return tuple(sweep_spec(row, batch, seed, profile, lower=lower) for batch in sizes for seed in seeds)
 
 
-def check_specs(profile: str) -> tuple[RunSpec, ...]:
-    """Two runs measured after every update on the whole sample, which check the grid and the smaller sample."""
-    if profile != "reduced":
-        return ()
-    name, batch, seeds = CHECKED
-    return tuple(sweep_spec(BY_NAME[name], batch, seed, profile, tested=WHOLE_SAMPLE) for seed in range(seeds))
-
-
 DIGITS = {
     "data": {"name": "digits", "labels": "digits", "transform": "standardise-global"},
     "model": {"name": "digits_lenet"},
@@ -252,10 +244,12 @@ def curve_runs(profile: str) -> Groups:
 
 
 def law_runs(profile: str) -> Groups:
-    """Curves, the runs tested at every update, and the small experiments on noise and learners."""
+    """Curves, the small experiments on noise and learners, and two runs that check grid and sample."""
     groups = {**curve_runs(profile), "noise": (NOISE,), "learners": SPLIT}
-    if check := check_specs(profile):
-        groups["every-update"] = check
+    if profile == "reduced":
+        name, batch, seeds = CHECKED
+        checked = (sweep_spec(BY_NAME[name], batch, seed, profile, tested=WHOLE_SAMPLE) for seed in range(seeds))
+        groups["every-update"] = tuple(checked)
     return groups
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from paper_figures.isgd.pairs import settings_of
 from paper_figures.isgd.settings import CIFAR, DIGITS, train
 from suite.claims.intervals import Interval
-from suite.papers.figure import Artifact, Figure, Frame, Missing, RunSpec, np, pd, printed_value, sns
+from suite.papers.figure import Artifact, Figure, Frame, Groups, Missing, RunSpec, np, pd, printed_value, sns
 from suite.report.style import PRINTED
 
 EPOCHS = {"balanced": 2200, "single-class": 1700}  # a little more than the last epoch that the text names
@@ -35,20 +35,16 @@ def cycle(profile: str, kind: str) -> tuple[RunSpec, ...]:
     return (train(base, 0, algorithm={"name": "sgd"}, updates=updates, every=updates, order=order),)
 
 
-IID = Artifact(
-    "isgd/fig1a",
-    "Loss traces of ten i.i.d. CIFAR-10 batches trained in a fixed cycle",
-    lambda profile: {"iid": cycle(profile, "balanced")},
-    alt="Ten loss curves on a log axis, one per batch, falling together; printed values as open markers.",
-    size=(8.0, 4.0),
-)
-SINGLE = Artifact(
-    "isgd/fig1b",
-    "Loss traces of ten single-class CIFAR-10 batches trained in a fixed cycle",
-    lambda profile: {**IID.runs(profile), "single": cycle(profile, "single-class")},
-    alt="Ten loss curves on a log axis, one per single-class batch, each by itself; printed values as open markers.",
-    size=(8.0, 4.0),
-)
+def panel(letter: str, batches: str, runs: Callable[[str], Groups], shown: str) -> Artifact:
+    title = f"Loss traces of ten {batches} CIFAR-10 batches trained in a fixed cycle"
+    alt = f"Ten loss curves on a log axis, one per {shown}; printed values as open markers."
+    return Artifact(f"isgd/fig1{letter}", title, runs, alt=alt, size=(8.0, 4.0))
+
+
+iid = lambda profile: {"iid": cycle(profile, "balanced")}
+IID = panel("a", "i.i.d.", iid, "batch, falling together")
+both = lambda profile: {**IID.runs(profile), "single": cycle(profile, "single-class")}
+SINGLE = panel("b", "single-class", both, "single-class batch, each by itself")
 
 
 # ---------------------------------------------------------------- losses [epochs, 10] of a cycle

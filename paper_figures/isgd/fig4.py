@@ -25,11 +25,8 @@ def tree(devices: int) -> tuple[tuple[tuple[int, int], ...], ...]:
     """The binary tree along which Caffe sums over devices: (sender, receiver) pairs, round by round.
 
     In round r the devices still holding an unsent sum stand 2^r apart, and every second one sends to the one before
-    it. Device 0 ends with the sum of all; backwards the rounds broadcast from it. Raises ValueError for fewer than
-    one device.
+    it. Device 0 ends with the sum of all; backwards the rounds broadcast from it.
     """
-    if devices < 1:
-        raise ValueError(f"a reduction tree needs at least one device, not {devices}")
     rounds, apart = [], 1
     while apart < devices:
         rounds.append(tuple((device + apart, device) for device in range(0, devices - apart, 2 * apart)))

@@ -9,7 +9,7 @@ says it uses), zeta equal to the learning rate. Of the decay Eq. 7 says "normall
 from __future__ import annotations
 
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 from suite.data.catalogue import DATASETS
@@ -155,16 +155,11 @@ def update_times(profile: str) -> Groups:
     batches = (64, 256, 1024) if profile == "smoke" else (64, 100, 300, 500, 600, 1000, 1500, 2000, 2500, 3000)
     counts = (2, 4) if profile == "paper" else (2,)
     kinds = ("mnist",) if profile == "smoke" else ("mnist", "cifar")
-    return {
-        f"{kind} {count}": (
-            RunSpec(
-                "isgd/update-times",
-                {"model": NETWORKS[kind], "processes": count, "batches": batches, "repeats": 5},
-            ),
-        )
-        for kind in kinds
-        for count in counts
-    }
+    made: Groups = {}
+    for kind, count in product(kinds, counts):
+        settings = {"model": NETWORKS[kind], "processes": count, "batches": batches, "repeats": 5}
+        made[f"{kind} {count}"] = (RunSpec("isgd/update-times", settings),)
+    return made
 
 
 # seconds of a gradient on one H100 (medians of the runs of Fig. 7), around the quarters of the batches of Fig. 8

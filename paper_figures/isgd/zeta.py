@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from itertools import product, starmap
 from typing import Any, NamedTuple
 
 from paper_figures.isgd import settings
@@ -17,7 +18,7 @@ from paper_figures.isgd.pairs import common_error, error_leads, log_speed, setti
 from paper_figures.isgd.settings import DIGITS, MNIST, train
 from suite.claims.intervals import mean_interval, percent_saved
 from suite.data.catalogue import DATASETS
-from suite.papers.figure import Artifact, Axes, Figure, Frame, Groups, np, pd, sns
+from suite.papers.figure import Artifact, Axes, Figure, Frame, Groups, Missing, np, pd, sns
 from suite.report import style
 
 
@@ -36,12 +37,7 @@ class Treatment(NamedTuple):
         return settings.isgd(rate, zeta=self.zeta * rate, margin=self.margin, stop=self.stop)
 
 
-GRID = tuple(
-    Treatment(zeta, margin, stop)
-    for zeta in (0.1, 1.0, 10.0, 30.0, 100.0, 1000.0)
-    for margin in (1.0, 2.0, 3.0)
-    for stop in (1, 5)
-)
+GRID = tuple(starmap(Treatment, product((0.1, 1.0, 10.0, 30.0, 100.0, 1000.0), (1.0, 2.0, 3.0), (1, 5))))
 SMALL_GRID = tuple(each for each in GRID if each.margin == 2 and each.stop == 5)  # on digits, to try the path
 SEARCH_SEEDS = (100, 101)  # no other run has these
 EPOCHS = 2.5  # of the search; the first has no accelerations
@@ -115,6 +111,8 @@ def table(frame: Frame) -> pd.DataFrame:
     ``gain`` is log(SGD's loss / ISGD's) over the last epoch after as many gradient evaluations, minus infinity for
     a run that diverged; ``chases`` is the share of updates that were steps of Algorithm 2.
     """
+    if not PANEL.runs(frame.profile):
+        raise Missing(f"no search at {frame.profile}")
     part = frame.needed(group for group in SEARCHED if group in frame.groups)
     sgd = part["search sgd"]
     losses = {seed: last_epoch(part, run) for seed, run in zip(sgd["seed"], sgd["run"], strict=True)}

@@ -167,14 +167,14 @@ def kept_by_lenet(frame: Frame) -> Interval:
     return furthest_from(serial, delayed)
 
 
-def end_of(row: str, frame: Frame) -> Interval:
+def mean_end(frame: Frame, row: str) -> Interval:
     """Accuracy at the end of training, %, over seeds."""
     return mean_interval(ends(frame, row).tolist())
 
 
 for row in TRAINED:
     B.quantities[f"end-{row}"] = Quantity(
-        partial(end_of, row),
+        partial(mean_end, row=row),
         (row,),
         note=lambda frame: f"{WHOLE[frame.profile][0]}, accuracy at the end, %",
     )

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
-from paper_figures.rudra.errors import SHORT, WHOLE, trained
+from paper_figures.rudra.errors import SHORT, WHOLE, own_seeds, trained
 from paper_figures.rudra.plans import BASELINE, CALIBRATED, PRINTED, label, printed_error, printed_seconds
 from paper_figures.rudra.settings import BATCHES, EPOCHS, LEARNERS, Configuration, grid
 from paper_figures.rudra.times import FITTED, HELD_OUT, LEFT_OUT, left_out, predicted
 from suite.claims.intervals import Interval
-from suite.papers.figure import Axes, Figure, Frame, Missing, pd, sns
-from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE, plain_numbers
+from suite.papers.figure import Artifact, Axes, Figure, Frame, Groups, Missing, pd, sns
+from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE, named_ticks, plain_numbers
 
 
 def about(row: Configuration) -> dict[str, Any]:
@@ -57,10 +58,16 @@ def draw_cifar(table: pd.DataFrame, figure: Figure) -> None:
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
 
 
-def evaluations(frame: Frame, group: str, **named: str) -> pd.DataFrame:
-    """Test errors in % at all evaluations of a group. Columns: seed, epoch, those ``named``, error."""
-    curve = frame.table("evaluations", group)
-    return curve[["seed", "epoch"]].assign(**named, error=100 * curve["test_error"])
+def evaluations(frame: Frame, named: Mapping[str, str], by: str) -> pd.DataFrame:
+    """Test errors in % at all evaluations of stored groups, each ``named``. Columns: seed, epoch, ``by``, error.
+
+    Raises Missing where none is stored.
+    """
+    stored = list(filter(frame.here, named))
+    if not stored:
+        raise Missing(f"nothing is trained at profile {frame.profile}")
+    curve = frame.table("evaluations", *stored)
+    return curve[["seed", "epoch"]].assign(**{by: curve["group"].map(named)}, error=100 * curve["test_error"])
 
 
 def draw_evaluations(axes: Axes, rows: pd.DataFrame, by: str) -> None:
@@ -120,6 +127,14 @@ def tradeoff(protocol: str, frame: Frame) -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
+def panel(name: str, protocol: str, runs: Callable[[str], Groups]) -> Artifact:
+    """The figure of a protocol's grid with its table; each of Figs. 6 and 7 has it drawn by ``draw_tradeoff``."""
+    alt = "Left: test error against training time, printed and ours; right: predicted time against learners."
+    made = Artifact(f"rudra/{name}", f"Error against time under {protocol}", runs, alt=alt, size=(9.5, 5.0))
+    made.beside, made.frame = own_seeds, partial(tradeoff, protocol)
+    return made
+
+
 def draw_tradeoff(protocol: str, frame: Frame, figure: Figure) -> None:
     """The paper's panel from what it prints and what we trained, and beside it the times that the model predicts.
 
@@ -136,7 +151,14 @@ def draw_tradeoff(protocol: str, frame: Frame, figure: Figure) -> None:
     draw_errors(axes["errors"], table[table["source"].isin(["printed", WHOLE])])
     draw_times(axes["times"], table)
     if len(short):
-        draw_short(axes["short"], frame, list(dict.fromkeys(short)))
+        below = axes["short"]
+        for row, colour, line in zip(dict.fromkeys(short), PALETTE, LINES, strict=False):
+            for _, curve in frame.table("evaluations", row).groupby("seed"):
+                below.plot(curve["epoch"], 100 * curve["test_error"], color=colour, linestyle=line, label=row)
+        below.set(
+            xlabel="epoch", ylabel="test error (%)", title=f"shortened runs, which end long before {EPOCHS} epochs"
+        )
+        below.legend(fontsize=7)
     key(figure, whole=bool((ours["source"] == WHOLE).any()))
 
 
@@ -215,16 +237,5 @@ def draw_times(axes: Axes, table: pd.DataFrame) -> None:
     fitted = ours[ours["source"] == FITTED]
     axes.plot(fitted["mu"], fitted["seconds"], "x", color=INK, markersize=7, zorder=4)
     axes.set(xlabel="mini-batch $\\mu$ (images)", ylabel="time (s)", title="not in the paper: the cost model")
-    axes.set_xscale("log", base=2)
-    axes.set_xticks(BATCHES, [str(mu) for mu in BATCHES])
-    axes.minorticks_off()
+    named_ticks(axes, BATCHES, 2)
     logarithmic(axes, "y")
-
-
-def draw_short(axes: Axes, frame: Frame, rows: list[str]) -> None:
-    """Error against epochs of runs that end long before 140 of them."""
-    for row, colour, line in zip(rows, PALETTE, LINES, strict=False):
-        for _, curve in frame.table("evaluations", row).groupby("seed"):
-            axes.plot(curve["epoch"], 100 * curve["test_error"], color=colour, linestyle=line, label=row)
-    axes.set(xlabel="epoch", ylabel="test error (%)", title=f"shortened runs, which end long before {EPOCHS} epochs")
-    axes.legend(fontsize=7)

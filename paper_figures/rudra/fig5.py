@@ -8,7 +8,7 @@ from paper_figures.rudra.plans import modulation_groups
 from paper_figures.rudra.settings import EPOCHS
 from suite.claims.intervals import Interval
 from suite.data.catalogue import DATASETS
-from suite.papers.figure import FIRST, Artifact, Figure, Frame, Groups, Missing, pd
+from suite.papers.figure import FIRST, Artifact, Figure, Frame, Groups, pd
 from suite.report.style import GRID
 
 SHORT = ", shortened"
@@ -49,7 +49,7 @@ def named(group: str) -> str:
 @PANEL.table
 def table(frame: Frame) -> pd.DataFrame:
     """Test errors in % of stored runs. Columns: configuration, seed, epoch, error. Raises Missing without any."""
-    found = []
+    shown = {}
     for group in frame.groups:
         if group in errors.OWN or (group.endswith(SHORT) and frame.here(group.removesuffix(SHORT))):
             continue  # where the whole run is there, the short one is not shown
@@ -57,10 +57,8 @@ def table(frame: Frame) -> pd.DataFrame:
             continue
         epochs = frame.table("evaluations", group)["epoch"].max()
         length = "" if errors.is_whole(epochs) else f" ({epochs:.0f} epochs)"
-        found.append(evaluations(frame, group, configuration=named(group) + length))
-    if not found:
-        raise Missing(f"nothing is trained at profile {frame.profile}")
-    return pd.concat(found, ignore_index=True)
+        shown[group] = named(group) + length
+    return evaluations(frame, shown, "configuration")
 
 
 @PANEL.drawing

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from functools import partial
 from math import log
 
 from paper_figures.rudra import errors, times
-from paper_figures.rudra.drawing import draw_tradeoff, tradeoff
+from paper_figures.rudra.drawing import draw_tradeoff, panel
 from paper_figures.rudra.plans import THROUGHPUT, training_groups
 from paper_figures.rudra.settings import LEARNERS, grid
 from suite.claims.intervals import Interval, log_interval, mean_interval
-from suite.papers.artifact import Artifact, Frame
+from suite.papers.artifact import Frame
 
-PANEL = Artifact(
-    "rudra/fig6",
-    "Error against time under hardsync",
+PANEL = panel(
+    "fig6",
+    "hardsync",
     lambda profile: {**times.cifar(), **training_groups(profile, grid("hardsync")), "throughput": (THROUGHPUT,)},
-    alt="Left: test error against training time, printed and ours; right: predicted time against learners.",
-    size=(9.5, 5.0),
-    beside=errors.own_seeds,
 )
 
 PANEL.quantities["hardsync-error"] = errors.mean((0, 128, 30))
@@ -40,5 +36,4 @@ def faster(frame: Frame) -> Interval:
     return mean_interval([log(ratio) for ratio in frame.one("throughput")["product_ratios"]])
 
 
-PANEL.table(partial(tradeoff, "hardsync"))
 PANEL.drawing(lambda frame, figure: draw_tradeoff("hardsync", frame, figure))

@@ -5,12 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from paper_figures.rudra import errors, times
-from paper_figures.rudra.drawing import draw_tradeoff, tradeoff
+from paper_figures.rudra.drawing import draw_tradeoff, panel
 from paper_figures.rudra.plans import clock, messages, training_groups
 from paper_figures.rudra.settings import LEARNERS, MANY, grid
-from suite.papers.figure import Artifact, Figure, Frame, Groups
-
-SHOWN = "Left: test error against training time, printed and ours; right: predicted time against learners."
+from suite.papers.figure import Figure, Frame, Groups
 
 
 def runs_a(profile: str) -> Groups:
@@ -32,17 +30,7 @@ def runs_b(profile: str) -> Groups:
     }
 
 
-FIG7A = Artifact(
-    "rudra/fig7a",
-    "Error against time under lambda-softsync",
-    runs_a,
-    alt=SHOWN,
-    size=(9.5, 5.0),
-    beside=errors.own_seeds,
-)
-FIG7B = Artifact(
-    "rudra/fig7b", "Error against time under 1-softsync", runs_b, alt=SHOWN, size=(9.5, 5.0), beside=errors.own_seeds
-)
+FIG7A, FIG7B = panel("fig7a", "lambda-softsync", runs_a), panel("fig7b", "1-softsync", runs_b)
 
 STALEST = (30, 128, 30)
 FIG7A.quantities["degradation-larger"] = errors.steps((0, 128, 30), STALEST)
@@ -62,6 +50,5 @@ def draw(protocol: str, frame: Frame, figure: Figure) -> None:
     draw_tradeoff(protocol, frame, figure)
 
 
-for panel, protocol in ((FIG7A, "lambda-softsync"), (FIG7B, "1-softsync")):
-    panel.table(partial(tradeoff, protocol))
-    panel.drawing(partial(draw, protocol))
+FIG7A.drawing(partial(draw, "lambda-softsync"))
+FIG7B.drawing(partial(draw, "1-softsync"))

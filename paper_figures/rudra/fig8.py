@@ -11,25 +11,19 @@ from paper_figures.rudra.plans import BASELINE, CALIBRATED, PRINTED, printed_sec
 from paper_figures.rudra.settings import LEARNERS, MANY, PROTOCOLS, splitting
 from paper_figures.rudra.times import FITTED, HELD_OUT
 from suite.papers.figure import Artifact, Figure, Frame, Groups, pd
-from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE
+from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE, named_ticks
 
 
 def runs(profile: str) -> Groups:
     return {**times.cifar(), **training_groups(profile, [(0, 128, 30), (30, 128, 30)])}
 
 
-FIG8A = Artifact(
-    "rudra/fig8a",
-    "Speed-up against learners at mu = 128",
-    runs,
-    alt="Predicted speed-ups of three protocols at mu = 128; hardsync is lowest.",
-)
-FIG8B = Artifact(
-    "rudra/fig8b",
-    "Speed-up against learners at mu = 4",
-    runs,
-    alt="Predicted speed-ups of three protocols at mu = 4; 1-softsync is highest.",
-)
+def panel(letter: str, mu: int, shown: str) -> Artifact:
+    alt = f"Predicted speed-ups of three protocols at mu = {mu}; {shown}."
+    return Artifact(f"rudra/fig8{letter}", f"Speed-up against learners at mu = {mu}", runs, alt=alt)
+
+
+FIG8A, FIG8B = panel("a", 128, "hardsync is lowest"), panel("b", 4, "1-softsync is highest")
 
 
 def speedups(frame: Frame, mu: int) -> dict[str, list[float]]:
@@ -98,13 +92,11 @@ def draw(mu: int, frame: Frame, figure: Figure) -> None:
     fitted = rows[rows["source"] == FITTED]
     axes.scatter(fitted["learners"], fitted["speedup"], marker="x", color=INK, zorder=4, label=FITTED)
     axes.set(xlabel="learners", ylabel=f"speed-up over (0, {mu}, 1)", title="times predicted by the cost model")
-    axes.set_xscale("log")
     logarithmic(axes, "y")
-    axes.set_xticks(LEARNERS, [str(k) for k in LEARNERS])
-    axes.minorticks_off()
+    named_ticks(axes, LEARNERS)
     axes.legend()
 
 
-for panel, mu in ((FIG8A, 128), (FIG8B, 4)):
-    panel.table(partial(table, mu))
-    panel.drawing(partial(draw, mu))
+for figure, mu in ((FIG8A, 128), (FIG8B, 4)):
+    figure.table(partial(table, mu))
+    figure.drawing(partial(draw, mu))

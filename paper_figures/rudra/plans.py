@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from paper_figures.rudra.settings import (
@@ -164,9 +164,7 @@ def system_groups(profile: str) -> Groups:
 
 def cifar_left_out() -> RunSpec:
     """Each of the six calibration rows predicted from the five others, from the start that calibration takes."""
-    settings = cifar_times().settings
-    same = {name: settings[name] for name in ("calibrate", "rounds", "images")}
-    return RunSpec("rudra/leave-one-out", {"model": "cifar", "starts": [CIFAR_START], **same})
+    return left_out("cifar", cifar_times(), CIFAR_START)
 
 
 def imagenet_left_out() -> RunSpec:
@@ -174,12 +172,15 @@ def imagenet_left_out() -> RunSpec:
 
     So the fits begin where calibration does, and with the speed of gradients or of the network halved or doubled.
     """
-    settings = imagenet_times().settings
-    same = {name: settings[name] for name in ("calibrate", "rounds", "images")}
     per_call, per_example, bandwidth, memory = IMAGENET_START
     slower = [(c * per_call, c * per_example, bandwidth, memory) for c in (0.5, 2)]
     wider = [(per_call, per_example, c * bandwidth, c * memory) for c in (0.5, 2)]
-    return RunSpec("rudra/leave-one-out", {"model": "imagenet", "starts": [IMAGENET_START, *slower, *wider], **same})
+    return left_out("imagenet", imagenet_times(), IMAGENET_START, *slower, *wider)
+
+
+def left_out(model: str, fitted: RunSpec, *starts: Sequence[float]) -> RunSpec:
+    same = {name: fitted.settings[name] for name in ("calibrate", "rounds", "images")}
+    return RunSpec("rudra/leave-one-out", {"model": model, "starts": list(starts), **same})
 
 
 # Matrix products and the CIFAR-10 network at mu = 4 and 128, alternating.

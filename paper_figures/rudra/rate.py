@@ -44,11 +44,7 @@ PANEL.quantities["by-rate"] = errors.steps(SLOWED, SOFTSYNC)
 @PANEL.table
 def table(frame: Frame) -> pd.DataFrame:
     """Test errors in % of stored runs. Columns: seed, epoch, protocol, error."""
-    parts = []
-    for group, name in CURVES.items():
-        if frame.here(group):
-            parts.append(evaluations(frame, group, protocol=name))
-    return pd.concat(parts, ignore_index=True)
+    return evaluations(frame, CURVES, "protocol")
 
 
 @PANEL.drawing

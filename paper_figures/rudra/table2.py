@@ -30,12 +30,7 @@ ALONG_TREES = f"{plans.label(STALER)} in Rudra-adv*"
 
 def runs(profile: str) -> Groups:
     trees = {ALONG_TREES: at_profile(STALER, "paper", system="adv*")} if profile == "paper" else {}
-    return {
-        **times.cifar(),
-        **plans.training_groups(profile, plans.TABLE2),
-        **trees,
-        **plans.left_out_group(profile, plans.cifar_left_out()),
-    }
+    return {**times.cifar_table(profile, plans.TABLE2), **trees}
 
 
 def beside(profile: str) -> Groups:

@@ -12,14 +12,8 @@ from suite.papers.figure import Artifact, Figure, Frame, Groups, pd
 
 
 def runs(profile: str) -> Groups:
-    groups = {
-        **times.cifar(),
-        **plans.training_groups(profile, [*plans.TABLE3, plans.BASELINE]),
-        **plans.left_out_group(profile, plans.cifar_left_out()),
-    }
-    if profile == "paper":
-        groups["without drops"] = at_profile(plans.BASELINE, profile, drops=False)
-    return groups
+    longer = {"without drops": at_profile(plans.BASELINE, profile, drops=False)} if profile == "paper" else {}
+    return {**times.cifar_table(profile, [*plans.TABLE3, plans.BASELINE]), **longer}
 
 
 PANEL = Artifact(

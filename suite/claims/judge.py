@@ -313,10 +313,6 @@ OWN = ("says", *BASES, "order", "quantity", "property", "doubt", "finding",
 DEFAULTS = {"rule": "within", "profile": "smoke", "needs": "nothing", "says": "", "where": "", "because": ""}
 
 
-def _numbers(value: Any) -> tuple[float, ...]:
-    return tuple(float(v) for v in value) if isinstance(value, list) else (float(value),)
-
-
 def _claim(claim_id: str, raw: dict[str, Any]) -> Claim:
     """A claim from the keys of its table and its artifact's."""
     given = [key for key in BASES if key in raw]
@@ -326,7 +322,7 @@ def _claim(claim_id: str, raw: dict[str, Any]) -> Claim:
         raw |= {"basis": basis, "printed": raw.pop(basis)}
     for key in ("printed", "tolerance"):
         if key in raw:
-            raw[key] = _numbers(raw[key])
+            raw[key] = tuple(map(float, raw[key] if isinstance(raw[key], list) else [raw[key]]))
     for key in ("order", "also"):
         if key in raw:
             raw[key] = tuple(raw[key])
@@ -370,15 +366,10 @@ def load(path: Path) -> list[Claim]:
                 claims.append(_claim(claim_id, raw))
             except (TypeError, ValueError) as error:
                 raise error if isinstance(error, ClaimError) else ClaimError(f"claim {claim_id}: {error}") from error
-    _agree(claims)
-    return claims
-
-
-def _agree(claims: list[Claim]) -> None:
-    """Raise ClaimError for a row of no claim, and for a claim that alone does not say what would refute it."""
     leads = {claim.id for claim in claims if not claim.row_of}
     for claim in claims:
         if claim.row_of and claim.row_of not in leads:
             raise ClaimError(f"claim {claim.id}: row_of = {claim.row_of!r} is no claim, or itself a row")
         if claim.kind in BOARD and not claim.refuted_by and any(other.refuted_by for other in claims):
             raise ClaimError(f"claim {claim.id}: refuted_by must say which observation would have refuted it")
+    return claims

@@ -199,7 +199,11 @@ def experiment(
             check_kind("seeds", seeds, 1)
             check_kind("epochs", epochs, 0.0)
         count, share = TRIED.get(profile, (seeds, 1.0))
-        model, given = {**arguments(network), "name": name}, _data(name, known(), transform)
+        scaled = transform or {"uint8": "unit", "float32": "as-is"}[known().kind]
+        model, given = (
+            {**arguments(network), "name": name},
+            {"name": name, "digest": known().digest, "transform": scaled},
+        )
         common = _overlaid(f"{name}, settings", {**SETTINGS, "model": model, "data": given}, settings or {})
         specs = {
             label: RunSpec(f"{name}/train", _overlaid(f"{name}, {label!r}", common, method))
@@ -270,11 +274,6 @@ def arguments(network: Callable[..., nn.Module]) -> dict[str, Any]:
     """The arguments of a network that have a plain value by default, with these values."""
     defaults = ((each.name, each.default) for each in inspect.signature(network).parameters.values())
     return {name: value for name, value in defaults if isinstance(value, bool | int | float | str)}
-
-
-def _data(name: str, known: Facts, transform: str) -> dict[str, Any]:
-    by_kind = {"uint8": "unit", "float32": "as-is"}
-    return {"name": name, "digest": known.digest, "transform": transform or by_kind[known.kind]}
 
 
 def _swept(spec: RunSpec, sweep: Mapping[str, Sequence[Any]]) -> list[tuple[str, RunSpec]]:

@@ -106,8 +106,10 @@ class Frame:
         return [self.rows[at] for at in self.here(group)]
 
     def one(self, group: str) -> Mapping[str, Any]:
-        """The row of a group's only run."""
-        (row,) = self.results(group)
+        """The row of a group's only run. Raises Missing where it is not stored."""
+        if not (rows := self.results(group)):
+            raise Missing(f"no run of {group} at {self.profile}")
+        (row,) = rows
         return row
 
     def run(self, group: str) -> Run:
@@ -207,7 +209,6 @@ class Quantity:
         note: what stands beside the number, or a function of the frame that says it.
         shown: whether the number is shown beside the claim without deciding it, or a function of the frame that says
             so.
-        results: results whose kind decides what the number rests on, such as ``virtual_seconds``.
     """
 
     value: Callable[[Frame], Value]
@@ -216,7 +217,6 @@ class Quantity:
     beside: tuple[str, ...] = ()
     note: str | Callable[[Frame], str] = ""
     shown: bool | Callable[[Frame], bool] = False
-    results: tuple[str, ...] = ()
 
     def needs(self, frame: Frame) -> Frame:
         """The part of a frame that it reads. Raises Missing."""

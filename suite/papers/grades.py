@@ -8,9 +8,9 @@ data set, network, rate or machine, or a computation that nobody declared), *mod
 A quantity's scale is the worst of the runs that it reads. An experiment says by its field ``clock`` what its numbers
 are; one that learns from data is held against the printed experiments; one that says nothing is a stand-in. A measure
 that applies a cost model to what it reads is named in the table of printed settings (``modelled``). In which order
-gradients arrive may be drawn from a virtual clock, but what a training learns is learnt, so only its virtual results
-are modelled. Exact runs beside a training do not make it exact. The runs that a quantity reads are
-those of the groups that it declares; runs of other artifacts that lend it their spread have no say.
+gradients arrive may be drawn from a virtual clock, but what a training learns is learnt. Exact runs beside a training
+do not make it exact. The runs that a quantity reads are those of the groups that it declares; runs of other artifacts
+that lend it their spread have no say.
 
 *Printed* counts which of rate, batch, momentum, decay, schedule, length, seeds and preparation the paper prints for
 the experiments that a quantity follows. An unprinted setting costs no scale.
@@ -37,8 +37,6 @@ from suite.papers.printed_settings import SCALES, SETTINGS, Basis, Printed, Prin
 from suite.runs.run import Run, digest
 from suite.spec import RunSpec
 
-VIRTUAL = {"virtual_seconds", "mean_staleness"}  # results of a training that its schedule's virtual clock makes
-SECONDS = {"seconds", "update_seconds"}  # results of a training that the machine's clock makes
 DIGITS = 12  # of a digest that is shown
 TESTS = {"evaluations": "test_error", "models": "centre_error"}  # tables of a training with the tests of its model
 
@@ -63,13 +61,12 @@ class Grade:
 
 @dataclass(frozen=True)
 class Rests:
-    """The runs that a quantity rests on, and the names of those of their results that it reads.
+    """The runs that a quantity rests on.
 
     Those ``beside`` (by id) belong to other artifacts: they lend a spread, and the number is not of them.
     """
 
     runs: tuple[Run, ...]
-    results: frozenset[str] = frozenset()
     beside: frozenset[str] = frozenset()
 
     @cached_property
@@ -127,10 +124,6 @@ class Grading:
                 continue
             if ours := self.training(run.spec):
                 trainings.append((run, ours))
-                if virtual := rests.results & VIRTUAL:
-                    found.append((MODELLED, f"{min(virtual)} of its schedule"))
-                if rests.results & SECONDS:
-                    found += _of_machine(run, basis)
             else:
                 found += _of_body(run, self.experiments.get(run.spec.experiment), basis)
         followed: list[PrintedExperiment] = []
@@ -193,19 +186,15 @@ def _of_body(run: Run, experiment: Experiment | None, basis: Basis) -> Iterator[
     elif experiment is not None and experiment.clock == "asleep":
         yield MODELLED, "modelled compute, real exchange"
     elif experiment is not None and experiment.timed:
-        yield from _of_machine(run, basis)
+        machine, names = machine_of(run), basis.machine.values if basis.machine else ()
+        if not any(str(name).lower() in machine.lower() for name in names):
+            yield STAND_IN, f"seconds of {machine} for {' or '.join(map(str, names)) or 'a machine not printed'}"
         ours = describe(run.spec)
         for printed in basis.experiments:
             yield from _network(ours, printed)
         yield WHOLE, ""
     elif experiment is None or experiment.clock != "none":
         yield STAND_IN, f"nobody says what {run.spec.experiment} computes"
-
-
-def _of_machine(run: Run, basis: Basis) -> Iterator[Departure]:
-    machine, names = machine_of(run), basis.machine.values if basis.machine else ()
-    if not any(str(name).lower() in machine.lower() for name in names):
-        yield STAND_IN, f"seconds of {machine} for {' or '.join(map(str, names)) or 'a machine not printed'}"
 
 
 def _nearest(ours: Described, basis: Basis) -> tuple[PrintedExperiment, list[Departure]]:

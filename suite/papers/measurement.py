@@ -94,22 +94,17 @@ def measure(artifact: Artifact, source: Runs, profile: str, claimed: bool | None
         key = id(artifact), profile, claimed, asked, contents(source, artifact.reads(profile))
     if key in _MEASURED:
         return _MEASURED[key][1]
-    result = _measure(artifact, source, profile, lambda name: claimed is None or claimed == (name in asked))
-    if key is not None and not result.damaged:  # what could not be read may be read the next time
-        _MEASURED[key] = artifact, result
-    return result
-
-
-def _measure(artifact: Artifact, source: Runs, profile: str, wanted: Callable[[str], bool]) -> Measurement:
-    groups = artifact.runs(profile)
+    wanted = lambda name: claimed is None or claimed == (name in asked)
     result = measure_frame(artifact, artifact.read(source, profile), wanted)
-    if result.missing and (few := few_seeds(groups, source.ids())):
+    if result.missing and (few := few_seeds(artifact.runs(profile), source.ids())):
         part = measure_frame(artifact, artifact.read(source, profile, few.groups), wanted)
         result.damaged += part.damaged
         for name, value in part.found.items():
             if name not in result.found and value.known:
                 note = "; ".join(filter(None, (f"{few.text} at {profile}", value.note)))
                 result.few_seeds[name] = replace(value, proxy=True, note=note)
+    if key is not None and not result.damaged:  # what could not be read may be read the next time
+        _MEASURED[key] = artifact, result
     return result
 
 
@@ -138,7 +133,7 @@ def measure_frame(artifact: Artifact, frame: Frame, wanted: Callable[[str], bool
             runs = [part.stored[run] for run in dict.fromkeys(part.ids) if run]
             result.found[name] = value
             beside = frozenset(part.ids) - {*value.runs}
-            result.rests[name] = Rests(tuple(runs), frozenset(quantity.results), beside)
+            result.rests[name] = Rests(tuple(runs), beside)
     result.survey = survey(frame.versions, is_timed, is_arithmetic)
     return result
 

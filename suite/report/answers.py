@@ -87,22 +87,11 @@ class Answer:
         """
         wanted = self.names | set(self.written_for)
         found = {verdict.claim.id: verdict for verdict in verdicts if verdict.claim.id in wanted}
-        self._check(found, others)
-
-        def fill(text: str) -> str:
-            full = VALUE.sub(lambda place: self._number(place, found, others), " ".join(text.split()))
-            if "{" in full:
-                raise AnswerError(f"the answer to {self.question!r} has a place that names no number: {full!r}")
-            return full
-
-        return Told(fill(self.says), fill(self.more), [[fill(cell) for cell in row] for row in self.table])
-
-    def _check(self, found: Mapping[str, Verdict], others: Mapping[str, Estimate]) -> None:
-        for claim, wanted in self.written_for.items():
+        for claim, wanted_verdict in self.written_for.items():
             now = found[claim].verdict if claim in found else "no claim"
-            if now != wanted:
+            if now != wanted_verdict:
                 raise AnswerError(
-                    f"the answer to {self.question!r} was written for {claim} {wanted}, which is {now}; "
+                    f"the answer to {self.question!r} was written for {claim} {wanted_verdict}, which is {now}; "
                     f"write it anew in {FILE}"
                 )
         for name, (least, most) in self.ranges.items():
@@ -112,6 +101,14 @@ class Answer:
                     f"the answer to {self.question!r} was written for {name} between {least:g} and {most:g}, "
                     f"which is {', '.join(f'{value:g}' for value in values)}; write it anew in {FILE}"
                 )
+
+        def fill(text: str) -> str:
+            full = VALUE.sub(lambda place: self._number(place, found, others), " ".join(text.split()))
+            if "{" in full:
+                raise AnswerError(f"the answer to {self.question!r} has a place that names no number: {full!r}")
+            return full
+
+        return Told(fill(self.says), fill(self.more), [[fill(cell) for cell in row] for row in self.table])
 
     def _measured(self, name: str, found: Mapping[str, Verdict], others: Mapping[str, Estimate]) -> Estimate:
         measured = found[name].measured or found[name].proxy if name in found else others.get(name)

@@ -8,7 +8,6 @@ not is owed a line of reason in the register (``sgd-suite register``), without w
 
 from __future__ import annotations
 
-import csv
 import io
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -136,16 +135,12 @@ def _text(value: Any) -> str:
 
 def read(text: str) -> list[Row]:
     """The rows of a committed table."""
-    return [dict(row) for row in csv.DictReader(io.StringIO(text))]
+    return pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False).to_dict("records")
 
 
 def written(table: Iterable[Mapping[str, str]]) -> str:
     """Rows as the file holds them."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, COLUMNS, restval="", extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(table)
-    return out.getvalue()
+    return pd.DataFrame(table, columns=list(COLUMNS)).to_csv(index=False, lineterminator="\n")
 
 
 def same(before: Mapping[str, str], now: Mapping[str, str]) -> bool:

@@ -158,7 +158,10 @@ def image(drawn: Drawing, form: str) -> bytes:
     Raises DrawingError.
     """
     if form == "svg":
-        return _written(_tree(drawn))
+        ElementTree.register_namespace("", SVG)
+        ElementTree.register_namespace("xlink", XLINK)
+        written = ElementTree.tostring(_tree(drawn), encoding="unicode")
+        return f'<?xml version="1.0" encoding="utf-8"?>\n{written}'.encode()
     buffer = io.BytesIO()
     dates = {"CreationDate": None} if form == "pdf" else {}
     with naming(drawn.artifact.id), style.applied(drawn.artifact.id):
@@ -198,12 +201,6 @@ def _tree(drawn: Drawing) -> ElementTree.Element:
         told.text = text
         root.insert(0, told)
     return root
-
-
-def _written(root: ElementTree.Element) -> bytes:
-    ElementTree.register_namespace("", SVG)
-    ElementTree.register_namespace("xlink", XLINK)
-    return b'<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode").encode()
 
 
 _DEFINED = re.compile(r'\bid="([a-z][0-9a-f]{10})"')

@@ -16,6 +16,7 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -225,12 +226,16 @@ class Illustration:
 
 def illustrations(root: Path, source: Runs) -> Iterator[Illustration]:
     """Every picture that the documentation of a project mentions, as it would be drawn on this evidence."""
-    by_file = {artifact.id.replace("/", "-"): artifact.id for name in PAPERS for artifact in paper(name).artifacts}
+    by_file = {artifact.id.replace("/", "-"): artifact for name in PAPERS for artifact in paper(name).artifacts}
     for name in sorted(mentioned(root)):
         path = root / FOLDER / f"{name}.png"
         if name not in by_file:
             raise LookupError(f"{path}: no artifact is called so; mention another picture")
-        yield _figure(path, by_file[name], source)
+        drawn = drawing(by_file[name], source)
+        if drawn is None:
+            raise LookupError(f"{path}: {by_file[name].id} has no drawing; mention another picture")
+        shown = structure(drawn.figure) | {"marks": marks(drawn.figure)}
+        yield Illustration(path, json.dumps(shown, sort_keys=True), partial(image, drawn, "png"))
 
 
 def mentioned(root: Path) -> set[str]:
@@ -264,12 +269,3 @@ def with_note(png: bytes, note: str) -> bytes:
     few = Image.open(io.BytesIO(png)).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
     few.save(made, format="png", optimize=True, pnginfo=info)
     return made.getvalue()
-
-
-def _figure(path: Path, artifact_id: str, source: Runs) -> Illustration:
-    which = paper(artifact_id.partition("/")[0])
-    drawn = drawing(which.artifact(artifact_id), source)
-    if drawn is None:
-        raise LookupError(f"{path}: {artifact_id} has no drawing; mention another picture")
-    shown = structure(drawn.figure) | {"marks": marks(drawn.figure)}
-    return Illustration(path, json.dumps(shown, sort_keys=True), lambda: image(drawn, "png"))

@@ -39,7 +39,7 @@ from suite.claims.board import (
     stands,
 )
 from suite.claims.estimate import Estimate
-from suite.claims.judge import CLAIM, CONTRADICTION, TEST, VERDICTS, Claim, Verdict
+from suite.claims.judge import CLAIM, CONTRADICTION, TEST, VERDICTS, Verdict
 from suite.papers.catalogue import entries, homes, paper, papers_of, places, published
 from suite.papers.measurement import judge_artifacts
 from suite.papers.register import LATE, read
@@ -154,26 +154,20 @@ def _most_telling(verdict: Verdict) -> tuple[object, ...]:
     return verdict.verdict not in DECIDED, doubted, scale, on_one_run(verdict), _strength(verdict)
 
 
-def contradictory(home: Path) -> list[Claim]:
-    """The contradictions inside the papers of a home, in their order.
+def contradictions(home: Path) -> str:
+    """A table of the contradictions inside the papers of a home, paper by paper; Markdown.
 
     They are the entries of that kind, and what has a doubt in an artifact that has none. A row is told with its lead.
     """
-    found: list[Claim] = []
+    begun = lambda text: text[:1].upper() + text[1:]
+    rows = []
     for name in papers_of(home):
         own = entries(name)
         told = {entry.artifact for entry in own if entry.kind == CONTRADICTION}
         for entry in own:
             alone = entry.doubt and entry.kind in (CLAIM, TEST) and entry.artifact not in told
             if (entry.kind == CONTRADICTION or alone) and not entry.row_of:
-                found.append(entry)
-    return found
-
-
-def contradictions(home: Path) -> str:
-    """A table of the papers' contradictions, paper by paper; Markdown."""
-    begun = lambda text: text[:1].upper() + text[1:]
-    rows = [(e.paper, (e.where, begun(e.says), begun(e.doubt))) for e in contradictory(home)]
+                rows.append((name, (entry.where, begun(entry.says), begun(entry.doubt))))
     return _tables_by_paper("##", ["where", "the paper says", "what excludes it"], rows, "lll")
 
 

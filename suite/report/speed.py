@@ -31,11 +31,6 @@ def file_stem(document: Mapping[str, Any]) -> str:
     return f"{document['machine']['class']}.torch-{major}.{minor}"
 
 
-def quartiles(values: Sequence[float]) -> list[float]:
-    """First, second and third quartile; of a single value, that value three times."""
-    return statistics.quantiles(values, n=4) if len(values) > 1 else [values[0]] * 3
-
-
 def timed(workload: Mapping[str, Any], beginning: str) -> dict[str, list[float]]:
     """Seconds of the sides that were measured and are called so: ``plain``, ``plain, 2 threads``, ``plain fused``."""
     return {
@@ -62,7 +57,8 @@ def ratio(workload: Mapping[str, Any]) -> dict[str, Any] | None:
     mine, rival = fastest(ours), fastest(rivals)
     if mine is None or rival is None:
         return None
-    low, middle, high = quartiles([b / a for a, b in zip(ours[mine], rivals[rival], strict=True)])
+    each = [b / a for a, b in zip(ours[mine], rivals[rival], strict=True)]
+    low, middle, high = statistics.quantiles(each, n=4) if len(each) > 1 else each * 3
     return {"rival": rival, "ours": mine, "median": middle, "quartiles": [low, high]}
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from suite.lazy import Figure, np, pd
+from suite.lazy import Axes, Figure, np, pd
 
 INK = "#1d1f23"  # axes and text; saved as currentColor in SVG, so a page or a viewer can turn it
 GRID = "#85888d"
@@ -89,6 +89,13 @@ def plain_numbers(axis: Any, steps: Sequence[float] = (1, 2, 5), numbers: str = 
     axis.set_major_locator(LogLocator(subs=steps))
     axis.set_major_formatter(numbers)
     axis.set_minor_formatter(NullFormatter())
+
+
+def named_ticks(axes: Axes, places: Sequence[float], base: float = 10) -> None:
+    """A logarithmic horizontal axis with these places named, and no tick between them."""
+    axes.set_xscale("log", base=base)
+    axes.set_xticks(places, [f"{place:g}" for place in places])
+    axes.minorticks_off()
 
 
 def ramp(count: int) -> list[str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import NormalDist
@@ -25,15 +24,6 @@ from suite.spec import canonical
 
 SHORT = 12  # letters of a revision that are shown
 OF_THE_RUN = ("started", "telemetry", "processor_seconds")  # in its environment, but not of where it ran
-
-
-@dataclass(frozen=True)
-class DepartureLedger:
-    """Departures that a reference implementation declares in its docstring."""
-
-    file: str
-    title: str
-    parts: tuple[tuple[str, tuple[str, ...]], ...]  # heading ("from the paper"), items
 
 
 def runs_and_environments(
@@ -85,17 +75,18 @@ def _facts(environment: Any) -> list[tuple[str, str]]:
     return rows
 
 
-def departure_ledgers(folder: Path) -> list[DepartureLedger]:
+def departure_ledgers(folder: Path) -> list[dict[str, Any]]:
     """What each module of ``folder`` says under "Differs from ..." in its docstring; read as text, not imported.
 
-    A part begins at such a line and holds what follows the colon and the list below it; it ends at the first
-    paragraph that is no list item.
+    An entry has its ``file``, its ``title`` and its ``parts``: heading ("Differs from the paper") and items. A part
+    begins at such a line and holds what follows the colon and the list below it; it ends at the first paragraph that
+    is no list item.
     """
     found = []
     for path in sorted(folder.glob("*.py")):
         text = _ROLE.sub(r"``\1``", ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "")
         if parts := list(_parts(text)):
-            found.append(DepartureLedger(path.name, text.splitlines()[0].rstrip("."), tuple(parts)))
+            found.append({"file": path.name, "title": text.splitlines()[0].rstrip("."), "parts": parts})
     return found
 
 

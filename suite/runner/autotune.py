@@ -117,7 +117,12 @@ def decide(store: Path, experiment: Experiment, spec: RunSpec, execution: dict[s
         if spec.settings["path"] == "captured" and execution["device"] != "cuda":
             return execution | {"path": "looped", "reason": "path captured needs CUDA, which this device has not"}
         if spec.settings["path"] == "native":
-            return execution | _native(spec, execution)
+            from suite.training.machine_code import NativeError
+
+            try:
+                return execution | {"build": native_build(spec, execution), "reason": "the settings name it"}
+            except NativeError as error:
+                return execution | {"path": "looped", "reason": f"no native gradient: {error}"}
         return execution | {"reason": "the settings name it"}
     if experiment.measure is None:
         return execution
@@ -129,16 +134,6 @@ def decide(store: Path, experiment: Experiment, spec: RunSpec, execution: dict[s
     if changes is None:
         changes = _keep(path, kind, execution, experiment.measure()(spec, execution))
     return execution | changes
-
-
-def _native(spec: RunSpec, execution: Mapping[str, Any]) -> dict[str, Any]:
-    """The native execution that settings name, or the loop and why."""
-    from suite.training.machine_code import NativeError
-
-    try:
-        return {"build": native_build(spec, execution), "reason": "the settings name it"}
-    except NativeError as error:
-        return {"path": "looped", "reason": f"no native gradient: {error}"}
 
 
 def native_build(spec: RunSpec, execution: Mapping[str, Any]) -> str:
@@ -263,7 +258,7 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any]) -> dict[str, A
 def ways(spec: RunSpec, execution: Mapping[str, Any]) -> Ways:
     """Every path in both memory formats, as far as the network and the device allow."""
     from suite.training.build import ALGORITHMS, random_classification
-    from suite.training.gradients.native import NativeError
+    from suite.training.gradients.native import Native, NativeError
     from suite.training.recording import refusal
 
     settings = spec.settings
@@ -289,7 +284,11 @@ def ways(spec: RunSpec, execution: Mapping[str, Any]) -> Ways:
             add(Candidate("vectorised", channels_last, True), problem)
         if channels_last:
             try:
-                found.builds.update(native_builds(problem))
+                library = Native(problem).library
+                found.builds[Candidate("native", True, True)] = library.build
+                if library.winograd:
+                    direct = Candidate("native", True, True, direct=True)
+                    found.builds[direct] = Native(problem, direct=True).library.build
                 for way, build in found.builds.items():
                     add(way, problem, build)
             except NativeError as error:
@@ -298,17 +297,6 @@ def ways(spec: RunSpec, execution: Mapping[str, Any]) -> Ways:
             found.refused["captured"] = why
         else:
             add(Candidate("captured", channels_last, True), problem)
-    return found
-
-
-def native_builds(problem: Any) -> dict[Candidate, str]:
-    """The native ways of a problem and their builds. Raises NativeError where there is none."""
-    from suite.training.gradients.native import Native
-
-    library = Native(problem).library
-    found = {Candidate("native", True, True): library.build}
-    if library.winograd:
-        found[Candidate("native", True, True, direct=True)] = Native(problem, direct=True).library.build
     return found
 
 

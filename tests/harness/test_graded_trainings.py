@@ -27,8 +27,8 @@ def table(monkeypatch):
     return made
 
 
-def graded(*runs, experiments=None, results=()):
-    return Grading("toy", experiments or {}).grade("toy/fig1/claim", Rests(runs, frozenset(results)))
+def graded(*runs, experiments=None):
+    return Grading("toy", experiments or {}).grade("toy/fig1/claim", Rests(runs))
 
 
 def read(made=None, machine="here", best=None):
@@ -86,13 +86,13 @@ def test_a_range_must_be_covered_from_end_to_end(table, sizes, because, of_four)
 
 def test_any_of_the_printed_machines_gives_its_own_seconds(table):
     table(printed(), machine=Printed("1", ("POWER7", "K80")))
-    seconds = {"results": ("seconds",)}
-    assert graded(read(machine="NVIDIA Tesla k80 24 GB"), **seconds) == Grade(WHOLE, "", True)
-    assert graded(read(machine="here"), **seconds) == Grade(STAND_IN, "seconds of here for POWER7 or K80", False)
-    assert graded(read(machine="here"), results=("update_seconds",)).rests_on == STAND_IN
-    assert graded(read(machine="here"), results=("error",)).rests_on == WHOLE
+    made, timed = RunSpec("toy/times", {"batch": 3}), {"toy/times": Experiment(lambda: None, timed=True)}
+    seconds = lambda machine: graded(read(made, machine), experiments=timed)
+    assert seconds("NVIDIA Tesla k80 24 GB") == Grade(WHOLE, "", True)
+    assert seconds("here") == Grade(STAND_IN, "seconds of here for POWER7 or K80", False)
+    assert graded(read(machine="here")).rests_on == WHOLE
     table(printed())
-    assert graded(read(), **seconds).because == "seconds of here for a machine not printed"
+    assert seconds("here").because == "seconds of here for a machine not printed"
 
 
 @pytest.mark.parametrize(

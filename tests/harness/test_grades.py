@@ -9,7 +9,7 @@ import pytest
 
 from paper_figures.crossbow.settings import lenet
 from paper_figures.isgd.fig1 import IID
-from suite.claims.estimate import MODELLED, REDUCED, STAND_IN, WHOLE
+from suite.claims.estimate import REDUCED, STAND_IN, WHOLE
 from suite.data.catalogue import DATASETS
 from suite.papers.catalogue import PAPERS, paper
 from suite.papers.described import Described, describe
@@ -22,13 +22,13 @@ from suite.spec import RunSpec
 HERE = "Some processor"
 
 
-def graded(claim: str, *specs: RunSpec, machine: str = HERE, results: frozenset[str] = frozenset()) -> Grade:
-    return graded_runs(claim, *(stored(spec, machine) for spec in specs), results=results)
+def graded(claim: str, *specs: RunSpec, machine: str = HERE) -> Grade:
+    return graded_runs(claim, *(stored(spec, machine) for spec in specs))
 
 
-def graded_runs(claim: str, *runs: Run, results: frozenset[str] = frozenset()) -> Grade:
+def graded_runs(claim: str, *runs: Run) -> Grade:
     name = claim.partition("/")[0]
-    return Grading(name, {"train": TRAIN, **paper(name).experiments}).grade(claim, Rests(runs, results))
+    return Grading(name, {"train": TRAIN, **paper(name).experiments}).grade(claim, Rests(runs))
 
 
 def stored(spec: RunSpec, machine: str = HERE, **tables: pd.DataFrame) -> Run:
@@ -104,15 +104,6 @@ def test_a_quantity_is_as_good_as_the_worst_run_it_reads():
     assert (
         graded("rudra/table2/staleness-irrelevant", short, other, good).because == "digits_lenet for caffe_cifar_full"
     )
-
-
-def test_virtual_results_of_a_training_are_simulated_and_its_seconds_are_this_machine_s():
-    claim = "rudra/table2/r01-training-time"
-    assert graded(claim, rudra(), results=frozenset({"virtual_seconds"})).rests_on == MODELLED
-    assert graded(claim, rudra(), results=frozenset({"test_error"})).rests_on == WHOLE
-    seconds = frozenset({"seconds"})
-    assert graded(claim, rudra(), results=seconds) == Grade(STAND_IN, f"seconds of {HERE} for POWER7", False)
-    assert graded(claim, rudra(), results=seconds, machine="IBM POWER7 3.84 GHz").rests_on == WHOLE
 
 
 def test_a_claim_that_speaks_of_a_smaller_size_decides_at_it():

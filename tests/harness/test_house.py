@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib
 import importlib.util
 import re
@@ -12,9 +13,12 @@ from pathlib import Path
 import pytest
 import toy
 
-from suite.papers.artifact import Artifact
+from suite.claims.judge import PROFILES
+from suite.papers.artifact import Artifact, Missing
 from suite.papers.catalogue import entries, paper
+from suite.report.drawing import drawing
 from suite.report.verdict_details import function_of
+from suite.runs.archive import Layered
 
 PAPERS = ("isgd", "inverse_law", "rudra", "matex_agd", "crossbow")
 ARTIFACTS = [artifact for name in PAPERS for artifact in paper(name).artifacts]
@@ -46,6 +50,13 @@ def test_an_artifact_stands_and_is_drawn_in_the_file_of_its_name(artifact: Artif
     file = file_of(artifact.id)
     assert artifact in vars(importlib.import_module(file)).values()
     assert artifact.draw is None or function_of(artifact.draw).__module__ == file
+
+
+@pytest.mark.parametrize("artifact", ARTIFACTS, ids=lambda artifact: artifact.id)
+def test_a_figure_without_runs_says_that_they_are_missing(artifact: Artifact):
+    for profile in PROFILES:
+        with contextlib.suppress(Missing):
+            drawing(artifact, Layered([]), profile)
 
 
 @pytest.mark.parametrize("name", PAPERS)

@@ -125,16 +125,6 @@ def test_the_validation_loss_is_read_apart() -> None:
     assert measured(f"inverse_law/fig1a/misfit-{FAST}", frame).values == close((0.0,), abs=0.02)
 
 
-def test_an_excess_is_over_the_law_of_larger_batches() -> None:
-    bent = lambda spec, group: inverse(90, 900)(spec, group) * {2: 1.5, 1: 9}.get(spec.settings["batch"], 1)
-    frame = searches(bent, [FAST])
-    lowest = f"{BY_NAME[FAST].threshold(3):g}"
-    assert measured(f"inverse_law/fig1b/excess-{lowest}-2", frame).values == close((1.5,))
-    assert measured(f"inverse_law/fig1b/excess-{lowest}-4", frame).values == close((1.0,))
-    with pytest.raises(Missing, match="all seeds at M = 1"):  # beyond its limit of 20,000
-        measured(f"inverse_law/fig1b/excess-{lowest}-1", frame)
-
-
 def test_gradients_and_learners() -> None:
     """Logs 0, -1, -1.5 at 0, 1, 2: slope -0.75, residuals 1/12, -1/6, 1/12; t at 95% on one degree is 12.706."""
     table = {"batch": np.exp([0, 1, 2]), "variance": np.exp([0, -1, -1.5])}

@@ -100,7 +100,11 @@ def algebra(spec: RunSpec, context: Context) -> Outcome:
     torch.set_num_threads(context.execution["threads"])
     made = problem(spec.seed)
     start = torch.ones(D, dtype=torch.float64)
-    results = limits()
+    # The largest stable rates of one learner, which alpha = 1 makes unstable, and of two and four.
+    results: Found = {
+        "one_learner_limits": [stability(1, 1.0, 0.0, turns=8000), stability(1, 1.0, 0.9)],
+        "many_learner_limits": [stability(2, 0.5, 0.0), stability(4, 0.25, 0.0)],
+    }
     context.report(0.4)
     results |= replicas_and_centre(made, start, spec.seed)
     context.report(0.7)
@@ -122,14 +126,6 @@ def paths() -> pd.DataFrame:
         models = {"average": state.centre, "replica 1": state.replicas[0], "replica 2": state.replicas[1]}
         rows += [{"turn": t, "model": name, "x": float(p[0]), "y": float(p[1])} for name, p in models.items()]
     return pd.DataFrame(rows)
-
-
-def limits() -> Found:
-    """Largest stable rates of one learner, which alpha = 1 makes unstable, and of two and four."""
-    return {
-        "one_learner_limits": [stability(1, 1.0, 0.0, turns=8000), stability(1, 1.0, 0.9)],
-        "many_learner_limits": [stability(2, 0.5, 0.0), stability(4, 0.25, 0.0)],
-    }
 
 
 def replicas_and_centre(made: Any, start: Tensor, run_seed: int) -> Found:

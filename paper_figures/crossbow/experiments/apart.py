@@ -13,15 +13,13 @@ from typing import Any
 import pandas as pd
 import torch
 
-from paper_figures.crossbow.experiments.throughput import PICTURES, walk
+from paper_figures.crossbow.experiments.throughput import prepared, walk
 from suite.communication.collectives import Processes
 from suite.communication.group import Group
 from suite.communication.launch import spawn
 from suite.communication.link import NoLab
 from suite.experiment import Context, Outcome, in_lab
 from suite.spec import RunSpec, thaw
-from suite.training.build import random_classification
-from suite.training.gradients.paths import BACKENDS, backend, refusals
 from suite.training.numerics import apply
 
 
@@ -30,10 +28,7 @@ def on_a_core(group: Group, settings: Mapping[str, Any], execution: Mapping[str,
     os.sched_setaffinity(0, {cores[group.rank]})
     apply(dict(execution))
     together, signal = Processes(group), torch.zeros(1, 1)
-    pictures = PICTURES * settings["batch"] * settings["most"]
-    problem = random_classification({"name": settings["model"]}, pictures, execution, channels_last=True)
-    refused = refusals(problem)
-    ready = {path: backend(path, problem) for path in BACKENDS if path not in refused}
+    ready, _ = prepared(settings, settings["most"], execution)
     rows = []
     for repeat in range(settings["repeats"] + 1):
         together.sum(signal)  # all begin at once

@@ -26,7 +26,7 @@ from reference_impls.crossbow import SMA
 from suite.communication.collectives import Local
 from suite.experiment import Context, Outcome
 from suite.model_averaging.engine import Engine, Learners
-from suite.model_averaging.task_schedule import Durations, Task, idle_seconds, schedule
+from suite.model_averaging.task_schedule import Durations, idle_seconds, schedule
 from suite.model_averaging.tuner import tune
 from suite.runner.autotune import alternating
 from suite.runs.long_table import by_repeat
@@ -92,20 +92,9 @@ def timed(sides: Mapping[str, Callable[[], object]], settings: Mapping[str, Any]
 class Asleep(Functional):
     """Gradients that take as many seconds as the rows of their batch say together."""
 
-    def length(self, rows: Tensor) -> Tensor:
-        """Seconds that a batch takes."""
-        return rows.sum()
-
     def __call__(self, points: Tensor, buffers: Tensor, batches: Sequence[Batch]) -> Rows:
-        time.sleep(float(self.length(batches[0][0])))
+        time.sleep(float(batches[0][0].sum()))
         return super().__call__(points, buffers, batches)
-
-
-class Uneven(Asleep):
-    """Every second batch takes longer."""
-
-    def length(self, rows: Tensor) -> Tensor:
-        return PAUSE * (1 + (rows[0, 0] > 0) / 2)
 
 
 def sleeping(spec: RunSpec, k: int, *, varied: bool) -> Learners:
@@ -155,9 +144,6 @@ def throughput(learners: Learners, work: Callable[[], object]) -> float:
     return (learners.taken - before) / 3 / seconds
 
 
-PAUSE = 0.002  # seconds of a recorded learning task; a quadratic's gradient alone is too short to see
-
-
 def tasks(spec: RunSpec, context: Context) -> Outcome:
     """Virtual schedules of 2 GPUs with 2 learners (Fig. 8), and a trace recorded from threads.
 
@@ -165,7 +151,12 @@ def tasks(spec: RunSpec, context: Context) -> Outcome:
     """
     durations = Durations(lambda batch: 1 + _uniform(spec.seed, batch), local=0.1, overall=0.5)
     virtual = schedule(4, 2, 2, durations)
-    recorded = _recorded(learners=2, iterations=12)
+    # Every second batch takes longer; a quadratic's gradient alone is too short to see.
+    problem = QuadraticProblem(torch.tensor([[0.002], [0.003]]), torch.ones(1))  # seconds
+    learners = Learners(
+        SMA(CaffeSGD(), Local(2)), torch.ones(1), Asleep(problem), lambda numbers: numbers[:, None] % 2
+    )
+    recorded = Engine(learners, workers=2).run(12, torch.tensor(0.1))
     first_come, round_robin = [], []
     for repeat in range(spec.settings["repeats"]):
         length = lambda batch, repeat=repeat: 0.5 + _uniform(spec.seed, batch, repeat)  # seconds of a learning task
@@ -182,13 +173,3 @@ def tasks(spec: RunSpec, context: Context) -> Outcome:
 
 def _uniform(*coordinates: int) -> float:
     return seed(*coordinates) / 2**63
-
-
-def _recorded(learners: int, iterations: int) -> list[Task]:
-    """A run of the engine."""
-    rows = torch.linspace(-1, 1, 8, dtype=torch.float64).repeat(2, 1) * torch.tensor([[1.0], [-2.0]])
-    problem = QuadraticProblem(rows, torch.ones(8, dtype=torch.float64))
-    one_each = lambda numbers: numbers[:, None] % 2
-    sma = SMA(CaffeSGD(), Local(learners))
-    made = Learners(sma, torch.ones(8, dtype=torch.float64), Uneven(problem), one_each)
-    return Engine(made, workers=learners).run(iterations, torch.tensor(0.1, dtype=torch.float64))

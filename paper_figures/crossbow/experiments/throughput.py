@@ -70,10 +70,7 @@ def throughput(spec: RunSpec, context: Context) -> Outcome:
     """
     apply(context.execution)
     settings, device, turns = spec.settings, context.device, spec.settings["turns"]
-    pictures = PICTURES * settings["batch"] * max(settings["learners"])
-    problem = random_classification({"name": settings["model"]}, pictures, context.execution, channels_last=True)
-    refused = refusals(problem)
-    ready = {path: backend(path, problem) for path in BACKENDS if path not in refused}
+    ready, refused = prepared(settings, max(settings["learners"]), context.execution)
 
     def run(bench: Bench) -> None:
         with torch.random.fork_rng(devices=[]):
@@ -87,10 +84,25 @@ def throughput(spec: RunSpec, context: Context) -> Outcome:
         for key, taken in seconds.items()
         for repeat, spent in enumerate(taken)
     ]
-    results = {f"refused_{path}": why for path, why in refused.items()}
+    results: dict[str, Any] = {f"refused_{path}": why for path, why in refused.items()}
     results |= ratios(seconds, ready, settings["learners"])
-    results |= _tuned(ready, settings, device, median(seconds[f"{results['path_1']} 1"]) / turns)
+    # How many learners the auto-tuner chose on the same problem, and its longest change of their number.
+    history, _ = walk(ready, settings, device, max(settings["learners"]))
+    longest = max((reading.seconds for reading in history), default=0.0)
+    iteration = median(seconds[f"{results['path_1']} 1"]) / turns  # of one learner
+    results |= {"tuned_learners": history[-1].asked, "resize_seconds": longest}
+    results |= {"resize_over_iteration": longest / iteration}
     return Outcome("finished", results, {"seconds": pd.DataFrame(rows)})
+
+
+def prepared(
+    settings: Mapping[str, Any], most: int, execution: Mapping[str, Any]
+) -> tuple[dict[str, Backend], dict[str, str]]:
+    """Gradients on random pictures, for so many learners, by each path that there is; and why there are no others."""
+    pictures = PICTURES * settings["batch"] * most
+    problem = random_classification({"name": settings["model"]}, pictures, execution, channels_last=True)
+    refused = refusals(problem)
+    return {path: backend(path, problem) for path in BACKENDS if path not in refused}, refused
 
 
 def sides_of(ready: Mapping[str, Backend], learners: Iterable[int], batch: int, device: str) -> dict[str, Bench]:
@@ -122,20 +134,6 @@ def ratios(seconds: Mapping[str, list[float]], paths: Collection[str], learners:
             pairs = zip(seconds[f"{SIMPLE} {k}"], seconds[f"{path} {k}"], strict=True)
             results[f"{path}_over_{SIMPLE}_{k}"] = [a / b for a, b in pairs]
     return results
-
-
-def _tuned(ready: Mapping[str, Backend], settings: Mapping[str, Any], device: str, one: float) -> dict[str, Any]:
-    """How many learners the auto-tuner chose on the same problem, and its longest change of their number.
-
-    ``one``: seconds of one learner's iteration.
-    """
-    history, _ = walk(ready, settings, device, max(settings["learners"]))
-    longest = max((reading.seconds for reading in history), default=0.0)
-    return {
-        "tuned_learners": history[-1].asked,
-        "resize_seconds": longest,
-        "resize_over_iteration": longest / one,
-    }
 
 
 def walk(

@@ -98,7 +98,7 @@ class SearchRun:
 
     def run(self) -> Outcome:
         """Run, or go on from the last checkpoint, to the end. Raises OutOfTime when late."""
-        self.search = resume(self.spec, self.context, self.trainer)
+        self.search = self.resumed()
         self.saved = time.monotonic()
         while not self.over:
             update, state = self.search.position
@@ -116,11 +116,39 @@ class SearchRun:
     def checkpoint(self) -> None:
         """Write a checkpoint where one is due. Raises OutOfTime when late."""
         waited = time.monotonic() - self.saved > self.context.checkpoint_seconds
-        if self.search.at_rest and not self.over and (waited or self.context.late):
-            save(self.context, self.trainer, self.search)
-            self.saved = time.monotonic()
-            if self.context.late:
-                raise OutOfTime
+        if not self.search.at_rest or self.over or not (waited or self.context.late):
+            return
+        update, state = self.search.position
+        values = {
+            "update": update,
+            "seconds": self.trainer.seconds,
+            "crossed": {m.name: sorted(m.crossed.items()) for m in self.search.monitors},
+            "tests": [[t.monitor, t.update, *t.reading] for t in self.search.tests],
+        }
+        looked = {f"looked/{name}": losses for name, losses in self.trainer.looked.items()}
+        checkpoint.save(self.context.folder, state, values, {"buffers": self.trainer.buffers, **looked})
+        self.saved = time.monotonic()
+        if self.context.late:
+            raise OutOfTime
+
+    def resumed(self) -> Search:
+        """The search from its last checkpoint, or a new one."""
+        settings, trainer = self.spec.settings, self.trainer
+        thresholds, state = sorted(settings["monitors"].items()), trainer.start()
+        watched = [Monitor(name, trainer.reader(name), tuple(each)) for name, each in thresholds]
+        grid = {name: settings[name] for name in ("growth", "every", "limit") if name in settings}
+        found = checkpoint.load(self.context.folder, state, self.context.device)
+        if found is None:
+            return Search(watched, state, **grid)
+        state, values, tensors = found
+        update, trainer.seconds, trainer.buffers = values["update"], values["seconds"], tensors["buffers"]
+        for name, losses in trainer.looked.items():
+            losses.copy_(tensors[f"looked/{name}"])
+        for monitor in watched:
+            monitor.crossed = dict(values["crossed"][monitor.name])
+        search = Search(watched, state, **grid, update=update)
+        search.tests = [Test(name, at, LossReading(*reading)) for name, at, *reading in values["tests"]]
+        return search
 
     def outcome(self) -> Outcome:
         """``crossed_NAME`` holds the updates to each of ``thresholds_NAME``, -1 where censored."""
@@ -139,34 +167,3 @@ class SearchRun:
         pending = any(m.pending for m in search.monitors)
         status = "diverged" if self.diverged else "out of budget" if pending else "finished"
         return Outcome(status, results | self.judge(search.position[1]), {"tests": tests})
-
-
-def save(context: Context, trainer: SteppedSgd, search: Search) -> None:
-    update, state = search.position
-    values = {
-        "update": update,
-        "seconds": trainer.seconds,
-        "crossed": {m.name: sorted(m.crossed.items()) for m in search.monitors},
-        "tests": [[t.monitor, t.update, *t.reading] for t in search.tests],
-    }
-    looked = {f"looked/{name}": losses for name, losses in trainer.looked.items()}
-    checkpoint.save(context.folder, state, values, {"buffers": trainer.buffers, **looked})
-
-
-def resume(spec: RunSpec, context: Context, trainer: SteppedSgd) -> Search:
-    """The search from its last checkpoint, or a new one."""
-    thresholds, state = sorted(spec.settings["monitors"].items()), trainer.start()
-    watched = [Monitor(name, trainer.reader(name), tuple(each)) for name, each in thresholds]
-    grid = {name: spec.settings[name] for name in ("growth", "every", "limit") if name in spec.settings}
-    found = checkpoint.load(context.folder, state, context.device)
-    if found is None:
-        return Search(watched, state, **grid)
-    state, values, tensors = found
-    update, trainer.seconds, trainer.buffers = values["update"], values["seconds"], tensors["buffers"]
-    for name, losses in trainer.looked.items():
-        losses.copy_(tensors[f"looked/{name}"])
-    for monitor in watched:
-        monitor.crossed = dict(values["crossed"][monitor.name])
-    search = Search(watched, state, **grid, update=update)
-    search.tests = [Test(name, at, LossReading(*reading)) for name, at, *reading in values["tests"]]
-    return search

@@ -80,18 +80,13 @@ class Trainer(SteppedSgd):
         if settings.get("sample_of") == "each seed":
             chosen = torch.randperm(held, generator=torch.Generator().manual_seed(seed(spec.seed, "sample")))
         chosen = chosen[:read].to(device)
+        layout = torch.channels_last if flat.channels_last else torch.contiguous_format
         self.samples = {
-            name: self._sample(decode, inputs[first + chosen], targets[first + chosen])
+            name: (decode(inputs[first + chosen]).contiguous(memory_format=layout), targets[first + chosen])
             for name, first in (("validation", 0), ("training", held))
         }
         self.test_examples = len(self.samples["training"][1])
         self.order = order.Shuffled(len(self.problem.targets), settings["batch"], seed(spec.seed, "order")).to(device)
-
-    def _sample(self, decode: Callable[[Tensor], Tensor], inputs: Tensor, targets: Tensor) -> Any:
-        pixels = decode(inputs)
-        if self.flat.channels_last:
-            pixels = pixels.contiguous(memory_format=torch.channels_last)
-        return pixels, targets
 
     def examples(self, t: int) -> Tensor:
         return self.order.indices(torch.tensor([t])).view(self.workers, -1)

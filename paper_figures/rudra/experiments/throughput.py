@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 
 from suite.experiment import Context, Outcome
+from suite.runner.autotune import alternating
 from suite.spec import RunSpec, seed
 from suite.training.numerics import apply
 from suite.training.random_pictures import RandomPictures
@@ -44,13 +45,6 @@ def run(spec: RunSpec, context: Context) -> Outcome:
 
 
 def ratios(work: Callable[[int], None], small: int, large: int, repetitions: int) -> list[float]:
-    """Time of the same work in small batches over that in large ones, pair by pair, after one pair to warm up."""
-    found = []
-    for repetition in range(repetitions + 1):
-        spent = {}
-        for batch in (small, large) if repetition % 2 else (large, small):
-            began = time.perf_counter()
-            work(batch)
-            spent[batch] = time.perf_counter() - began
-        found.append(spent[small] / spent[large])
-    return found[1:]
+    """Time of the same work in small batches over that in large ones, pair by pair."""
+    seconds = alternating({batch: partial(work, batch) for batch in (small, large)}, repetitions)
+    return [a / b for a, b in zip(seconds[small], seconds[large], strict=True)]

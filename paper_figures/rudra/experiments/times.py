@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -29,7 +29,7 @@ from reference_impls.rudra_protocol import Server
 from suite.experiment import Context, Outcome
 from suite.lazy import np, pd, scipy
 from suite.parameter_server.placement import simulation
-from suite.parameter_server.protocol import GammaDurations, Staleness, Timed, play
+from suite.parameter_server.protocol import GammaDurations, Staleness, play
 from suite.spec import RunSpec, thaw
 
 Predict = Callable[[Sequence[float], Any], float]  # constants and a row to its time
@@ -145,31 +145,21 @@ def leave_one_out(spec: RunSpec, context: Context) -> Outcome:
 
 def run(spec: RunSpec, context: Context) -> Outcome:
     """Count the updates of a protocol."""
-    s = spec.settings
-    schedule = _schedule(s, spec.seed)
+    s, learners, n = spec.settings, spec.settings["learners"], spec.settings["n"]
+    if "clock" in s:
+        means = [s["clock"].get("slow", 1.0), *[1.0] * (learners - 1)]
+        schedule = play(Server(learners, n), learners, GammaDurations(means, s["clock"]["jitter"], spec.seed))
+    else:
+        schedule = iter(simulation(s["server"], learners, n, s["batch"], spec.seed))
     early = Staleness().add(islice(schedule, s["warm_up"]))
     steady = Staleness().add(islice(schedule, s["updates"] - s["warm_up"]))
-    bound = 2 * max(s["n"], 1)
+    bound = 2 * max(n, 1)
     results = {
         "mean": steady.mean,
         "above_2n": early.above(bound) + steady.above(bound),
         "gradients": early.total + steady.total,
         "virtual_seconds": steady.seconds,
     }
-    return Outcome("finished", results, _curves(early, steady))
-
-
-def _schedule(s: Mapping[str, Any], run_seed: int) -> Iterator[Timed]:
-    learners, n = s["learners"], s["n"]
-    if "clock" not in s:
-        return iter(simulation(s["server"], learners, n, s["batch"], run_seed))
-    clock = s["clock"]
-    means = [1.0] * learners
-    means[0] *= clock.get("slow", 1.0)
-    return play(Server(learners, n), learners, GammaDurations(means, clock["jitter"], run_seed))
-
-
-def _curves(early: Staleness, steady: Staleness) -> dict[str, Any]:
     counts = Counter(early.counts) + steady.counts
     averages = np.asarray([*early.averages, *steady.averages], dtype=np.float32)
     step = max(1, len(averages) // 2000)
@@ -177,4 +167,4 @@ def _curves(early: Staleness, steady: Staleness) -> dict[str, Any]:
     spread = pd.DataFrame(
         {"staleness": np.asarray(sorted(counts), dtype=np.int32), "gradients": [counts[k] for k in sorted(counts)]}
     )
-    return {"averages": shown, "distribution": spread}
+    return Outcome("finished", results, {"averages": shown, "distribution": spread})

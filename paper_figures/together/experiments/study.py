@@ -77,8 +77,8 @@ def check(spec: RunSpec, context: Context) -> None:
 
 
 def best(tried: Sequence[Mapping[str, Any]]) -> int:
-    """The place of the trial that did best."""
-    return min(range(len(tried)), key=lambda i: rank(tried[i]))
+    """The place of the trial with the fewest gradient evaluations to the target, then the least error at the end."""
+    return min(range(len(tried)), key=lambda i: (tried[i]["gradients"], tried[i]["error"]))
 
 
 def by_law(plan: Mapping[str, Any], tried: Sequence[Mapping[str, Any]]) -> int:
@@ -102,11 +102,6 @@ def by_law(plan: Mapping[str, Any], tried: Sequence[Mapping[str, Any]]) -> int:
 
 def rate_of(trial: Mapping[str, Any]) -> tuple[float, float]:
     return trial["rate"], trial["descent"]["momentum"]
-
-
-def rank(ended: Mapping[str, Any]) -> tuple[float, float]:
-    """What trials are compared by: gradient evaluations to the target, then the error at the end."""
-    return ended["gradients"], ended["error"]
 
 
 def training(

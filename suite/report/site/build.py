@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -126,19 +126,16 @@ def write_site(
     site = make_site(source, tell, selectors)
     for path, data in site.files.items():
         write(Path(out) / path, data)
-    earlier = left_over(Path(out), site.files)
+    there = (*Path(out).glob("*.html"), *Path(out).glob("*/*.html"))
+    others = [page for page in there if str(page.relative_to(out)) not in site.files]
+    # Neither somebody else's page nor a report of one file.
+    earlier = [page for page in others if MARK in (text := page.read_bytes()) and b'site.css">' in text]
     for page in earlier:
         for ending in (".html", ".svg", ".csv"):
             page.with_suffix(ending).unlink(missing_ok=True)
     if earlier:
         tell(f"{counted(len(earlier), 'page')} of an earlier report removed")
     return index, site
-
-
-def left_over(out: Path, files: Collection[str]) -> list[Path]:
-    """Pages of a report in this folder beside these files: neither somebody else's nor a report of one file."""
-    found = [page for page in (*out.glob("*.html"), *out.glob("*/*.html")) if str(page.relative_to(out)) not in files]
-    return [page for page in found if MARK in (text := page.read_bytes()) and b'site.css">' in text]
 
 
 def check_place(page: Path) -> None:
