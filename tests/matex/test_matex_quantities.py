@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from fabricated_frames import frame_of, student
-from matex_worlds import PRINTED, evaluations, gap, hosts, layers, link, panels, rates, seconds, table1, three_seeds
+from matex_claims import CLAIMS, QUANTITIES, found, verdict
+from matex_worlds import PRINTED, ended, gap, hosts, layers, link, panels, rates, seconds, table1, three_seeds, whole
 from matplotlib.figure import Figure
 
 from paper_figures.matex_agd import exchanges, fig1
@@ -18,25 +19,9 @@ from paper_figures.matex_agd import table1 as of_table1
 from paper_figures.matex_agd.exchanges import ALEXNET, CASES, DELAYED, GOOGLENET, LAYER_WISE, SHARED, SPEEDS
 from paper_figures.matex_agd.settings import LABELS, TRAINED
 from paper_figures.matex_agd.table1 import BATCHES, ROWS
-from suite.claims.judge import judge
 from suite.papers.artifact import Frame, Missing
-from suite.papers.catalogue import paper, published
 
-PANELS: dict[str, Any] = {artifact.id: artifact for artifact in paper("matex_agd").artifacts}
-QUANTITIES = {
-    f"{i.partition('/')[2]}/{name}": q for i, panel in PANELS.items() for name, q in panel.quantities.items()
-}
-CLAIMS = {claim.id.partition("/")[2]: claim for claim in published("matex_agd")}
 Span = tuple[float, float, float]
-
-
-def found(name: str, frame: Frame) -> Any:
-    each = QUANTITIES[name]
-    return each.of(frame)
-
-
-def verdict(name: str, frame: Frame) -> str:
-    return judge(CLAIMS[name], found(name, frame), "paper").verdict
 
 
 def lowest(spans: list[Span]) -> Span:
@@ -106,7 +91,7 @@ def test_rows_rise_at_a_share_of_their_steps() -> None:
 def test_a_run_that_diverged_stays_at_chance_and_counts() -> None:
     ends = table1(PRINTED | {"agd2": [0.002, 0.0015]})
     assert of_table1.accuracies(ends, "agd2").to_numpy().tolist() == [pytest.approx([0.002, 0.0015, *[0.001] * 3])]
-    runs = [evaluations(found) for found in ([], [0.3, 0.4, 0.5, 0.6, 0.7])]
+    runs = [ended(found) for found in ([], [0.3, 0.4, 0.5, 0.6, 0.7])]
     seen = of_table1.accuracies(frame_of({"agd1": runs}, "reduced"), "agd1")
     assert seen.to_numpy().tolist() == [[0.01] * 5, pytest.approx([0.3, 0.4, 0.5, 0.6, 0.7])]
 
@@ -329,18 +314,6 @@ def test_timed_sums_are_compared_on_a_log_scale(name: str) -> None:
 
 # ---------------------------------------------------------------- whole trainings
 
-ENDS = {"serial": 0.541, "agd1": 0.544, "agd2": 0.538, "agd3": 0.539}
-
-
-def whole(ends: dict[str, float], seeds: int = 4, count: int = 45) -> Frame:
-    """Whole trainings that end about there, a seed each with its own; their best is two checkpoints before."""
-    end = lambda row, seed: ends[row] + 0.001 * math.sin(3 * seed + len(row) + 5 * TRAINED.index(row))
-    accuracies = {
-        row: [[0.3] * (count - 3) + [end(row, s) + 0.01, 0.31, end(row, s)] for s in range(seeds)] for row in TRAINED
-    }
-    earlier = {f"lenet {row}": [[0.9] * 4 + [end(row, s)] for s in range(seeds)] for row in TRAINED}
-    return table1(accuracies | earlier, profile="paper" if count == 45 else "reduced")
-
 
 def ends_of(frame: Frame, row: str) -> Any:
     return np.array(
@@ -349,7 +322,7 @@ def ends_of(frame: Frame, row: str) -> Any:
 
 
 def test_ends_of_training_by_hand() -> None:
-    frame = whole(ENDS)
+    frame = whole()
     ends = {row: ends_of(frame, row) for row in TRAINED}
     away = [student(ends[row] - ends["serial"]) for row in TRAINED[1:]]
     assert found("fig1b/final-accuracy-kept", frame).spans == (pytest.approx(max(away, key=lambda s: abs(s[0]))),)
@@ -357,26 +330,26 @@ def test_ends_of_training_by_hand() -> None:
     assert [found(f"fig1b/end-{row}", frame).spans[0] for row in TRAINED] == list(map(pytest.approx, means))
     assert found("fig1b/alexnet-54", frame).spans == (pytest.approx(max(means, key=lambda s: abs(s[0] - 54))),)
     assert found("fig1b/alexnet-54", frame).note.startswith("ImageNet, the row at the end")
-    short = whole(ENDS, count=9)
+    short = whole(count=9)
     assert found("fig1b/final-accuracy-kept", short).note.startswith("cifar100, AGD 1-3 less serial")
     assert found("fig1b/lenet-kept", short).spans == found("fig1b/final-accuracy-kept", short).spans
-    assert verdict("fig1b/alexnet-54", whole(ENDS, seeds=1)) == "inconclusive"
+    assert verdict("fig1b/alexnet-54", whole(seeds=1)) == "inconclusive"
 
 
 @pytest.mark.parametrize("late", TRAINED[1:])
 def test_one_approach_that_falls_behind_is_found(late: str) -> None:
     names = ("final-accuracy-kept", "alexnet-54", "same-iterations", "no-warm-start")
-    assert [verdict(f"fig1b/{name}", whole(ENDS)) for name in names] == ["reproduced"] * 4
-    behind = whole(ENDS | {late: 0.5})
+    assert [verdict(f"fig1b/{name}", whole()) for name in names] == ["reproduced"] * 4
+    behind = whole(**{late: 0.5})
     assert [verdict(f"fig1b/{name}", behind) for name in names] == ["not reproduced"] * 4
     assert found("fig1b/same-iterations", behind).values == (pytest.approx(8 / 12),)
-    assert found("fig1b/same-iterations", whole(ENDS | {late: 0.515})).values[0] < 1
-    least = ends_of(whole(ENDS, count=9), "serial").mean() - 1  # a point below the end of serial training
+    assert found("fig1b/same-iterations", whole(**{late: 0.515})).values[0] < 1
+    least = ends_of(whole(count=9), "serial").mean() - 1  # a point below the end of serial training
     for away, share in ((0.001, 1), (-0.001, 11 / 12)):
-        short = whole(ENDS, count=9)
+        short = whole(count=9)
         run = short.stored[short[late]["run"].iloc[0]]
         reached = least / 100 + away
-        run.curve = lambda name, reached=reached: pd.DataFrame(evaluations([0.3] * 8 + [reached])["tables"][name])
+        run.curve = lambda name, reached=reached: pd.DataFrame(ended([0.3] * 8 + [reached])["tables"][name])
         assert found("fig1b/same-iterations", short).values == (pytest.approx(share),)
     assert found("fig1b/same-iterations", behind).note == "share of AGD runs at 53% on ImageNet within 450000 updates"
 
