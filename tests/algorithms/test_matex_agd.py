@@ -149,12 +149,17 @@ def test_arrival_order_does_not_change_a_bit():
 
 
 @pytest.mark.parametrize("delay", [0, 1, 2, 3])
-@pytest.mark.parametrize(("fraction", "stable"), [(0.98, True), (1.02, False)])
-def test_largest_stable_rate(delay, fraction, stable):
-    """x_{t+1} = x_t - a x_{t-d} has all its roots in the unit circle iff a < 2 sin(pi / (2 (2 d + 1)))."""
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+@pytest.mark.parametrize(("fraction", "stable"), [(0.95, True), (1.05, False)])
+def test_largest_stable_rate(delay, momentum, fraction, stable):
+    """x_{t+1} = x_t - a x_{t-d} has all its roots in the unit circle iff a < 2 sin(pi / (2 (2 d + 1))).
+
+    With momentum the bounds are those that ``reference_impls`` states, by the roots of its polynomial.
+    """
+    bound = (3.8, 0.1, 0.0512, 0.0348)[delay] if momentum else 2 * sin(pi / (2 * (2 * delay + 1)))
     unit = Quadratic(torch.zeros(96, 1, dtype=torch.float64), torch.ones(1, dtype=torch.float64))
-    rate = torch.tensor(fraction * 2 * sin(pi / (2 * (2 * delay + 1))), dtype=torch.float64)
-    state = drive(agd(1, CaffeSGD(), delay=delay), 600, x0=torch.ones(1, dtype=torch.float64), lr=rate, problem=unit)
+    rate, x0 = torch.tensor(fraction * bound, dtype=torch.float64), torch.ones(1, dtype=torch.float64)
+    state = drive(agd(1, CaffeSGD(momentum), delay=delay), 1500, x0=x0, lr=rate, problem=unit)
     assert (abs(state.x.item()) < 1) == stable
 
 
