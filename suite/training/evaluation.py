@@ -39,12 +39,14 @@ def score(
 ) -> Score:
     """Loss and error of a point [d] with buffers [q] on images [N, C, H, W] uint8. Nothing is read from the device.
 
+    Images are read channels-last, which for those of a test is never the slower layout.
+
     Raises:
         ValueError: There is no image.
     """
     with problem.flat.evaluating():
-        outputs = _outputs(problem, x, buffers)
-        tested = lambda images, labels: sums_of(outputs(problem.transform(images)), labels)
+        problem.flat.load_for_test(x, buffers)
+        tested = lambda images, labels: sums_of(problem.flat.module(arranged(problem.transform(images))), labels)
         return _over_chunks(tested, inputs, targets, chunk)
 
 
@@ -63,14 +65,11 @@ def read(
     A sum that exceeds threshold x N can only grow, so the decision is that of the whole test. One number per chunk is
     read from the device.
 
-    Raises:
-        ValueError: There is no image.
     """
-    _some(targets)
     with problem.flat.evaluating():
-        outputs = _outputs(problem, x, buffers)
+        problem.flat.load_for_test(x, buffers)
         sums = (
-            (F.cross_entropy(outputs(images), labels, reduction="sum").item(), labels.numel())
+            (F.cross_entropy(problem.flat.module(arranged(images)), labels, reduction="sum").item(), labels.numel())
             for images, labels in zip(inputs.split(chunk), targets.split(chunk), strict=True)
         )
         return read_loss(sums, targets.numel(), threshold)
@@ -85,7 +84,6 @@ class WorstFirst:
     """
 
     def __init__(self, losses: Losses, inputs: Tensor, targets: Tensor, chunk: int):
-        _some(targets)
         self.losses, self.inputs, self.targets, self.chunk = losses, inputs, targets, chunk
         self.last = torch.zeros(len(targets), dtype=torch.float64)
 
@@ -153,8 +151,7 @@ class ChunkTest:
         problem, (x, buffers, images, labels) = self.test.problem, self.parts
         batch, flat = arranged(images if self.test.decoded else problem.transform(images)), problem.flat
         named = {name: aligned(part) for name, part in (flat.named(x) | flat.named_buffers(buffers)).items()}
-        with problem.numerics.forward:
-            outputs = torch.func.functional_call(flat.module, named, (batch,)).to(x.dtype)
+        outputs = torch.func.functional_call(flat.module, named, (batch,))
         for held, found in zip((self.loss, self.wrong), sums_of(outputs, labels), strict=True):
             held.copy_(found)
 
@@ -164,23 +161,10 @@ def sums_of(outputs: Tensor, labels: Tensor) -> Sums:
     return F.cross_entropy(outputs, labels, reduction="sum"), (outputs.argmax(1) != labels).sum()
 
 
-def _outputs(problem: Any, x: Tensor, buffers: Tensor) -> Callable[[Tensor], Tensor]:
-    """``batch [b, ...] -> outputs [b, classes]`` of a point, with which the network is loaded now.
-
-    Batches are read channels-last, which for those of a test is never the slower layout.
-    """
-    problem.flat.load_for_test(x, buffers)
-
-    def outputs(batch: Tensor) -> Tensor:
-        with problem.numerics.forward:
-            return problem.flat.module(arranged(batch)).to(x.dtype)
-
-    return outputs
-
-
 def _over_chunks(tested: Callable[[Tensor, Tensor], Sums], inputs: Tensor, targets: Tensor, chunk: int) -> Score:
     """The score from what ``tested`` says of each chunk's images and labels."""
-    _some(targets)
+    if not len(targets):
+        raise ValueError("a test needs at least one image and got none")
     loss = torch.zeros((), dtype=torch.float64, device=targets.device)
     wrong = torch.zeros((), dtype=torch.int64, device=targets.device)
     for images, labels in zip(inputs.split(chunk), targets.split(chunk), strict=True):
@@ -188,8 +172,3 @@ def _over_chunks(tested: Callable[[Tensor, Tensor], Sums], inputs: Tensor, targe
         loss += more_loss
         wrong += more_wrong
     return Score(loss / targets.numel(), wrong.double() / targets.numel())
-
-
-def _some(targets: Tensor) -> None:
-    if not len(targets):
-        raise ValueError("a test needs at least one image and got none")

@@ -20,7 +20,7 @@ from suite.data.text import Pair, load_pairs
 from suite.data.vocabulary import BEGIN, END, PAD, Vocabulary, train_vocabulary
 from suite.models import build, initialise
 from suite.training.flat import FlatModule
-from suite.training.numerics import AS_WRITTEN
+from suite.training.numerics import ONEDNN
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def word_loss(logits: Tensor, target: Tensor, reduction: str = "mean") -> Tensor
 class Translation:
     """The training problem, with batches of sentences instead of images."""
 
-    q, batch_norm, dropout, numerics = 0, False, False, AS_WRITTEN
+    q, batch_norm, dropout, kernels = 0, False, False, ONEDNN
 
     def __init__(self, corpus: Corpus, sizes: dict[str, int], weights_seed: int, device: str = "cpu"):
         network = build("cgru", vocabulary=len(corpus.vocabulary), **sizes)

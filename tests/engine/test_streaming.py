@@ -14,11 +14,10 @@ from suite.spec import RunSpec
 from suite.training import streaming
 from suite.training.build import make_network
 from suite.training.flat import FlatModule
-from suite.training.numerics import Numerics, choose
+from suite.training.numerics import choose
 
 CLASSES, SIDE, CROP = 7, 12, 8
 MODEL = {"name": "tiny_bn", "channels": 3, "classes": CLASSES, "input_size": CROP}
-NUMERICS = Numerics.of({"device": "cpu", "precision": "float32", "channels_last": True, "threads": 1})
 
 
 class Pictures:
@@ -71,8 +70,7 @@ def flat() -> FlatModule:
 
 def images_of(flat: FlatModule, seed: int, workers: int) -> streaming.StreamedImages:
     """Training pictures in batches of 30."""
-    settings = {"batch": 30, "crop": CROP, "side": SIDE, "evaluate": {"examples": 1}}
-    return streaming.StreamedImages(settings, flat, seed, workers, None, NUMERICS)
+    return streaming.StreamedImages({"batch": 30, "crop": CROP, "side": SIDE}, flat, seed, workers, None)
 
 
 def scores(flat: FlatModule, x: Tensor, count: int) -> tuple[float, float, float]:
@@ -139,11 +137,6 @@ def test_a_batch_is_cropped_as_its_name_says(flat):
     assert one.is_contiguous(memory_format=torch.channels_last)
     assert -123 <= one.min() < -100
     assert 100 < one.max() <= 255 - 104
-
-
-def test_a_run_is_tested_on_the_first_validation_pictures_whatever_it_is_handed(flat):
-    images, x = images_of(flat, seed=0, workers=1), flat.point()
-    assert images.evaluate(x, flat.buffers.clone(), x[:0], x[:0]) == scores(flat, x, 1)[:2]
 
 
 @pytest.mark.parametrize("workers", [None, 3])

@@ -49,7 +49,9 @@ class Captured(Backend):
         return refusal(problem)
 
     def step(self, algorithm: Algorithm[Any]) -> CapturedUpdate | None:
-        return None if update_refusal(algorithm, self.problem.d) else CapturedUpdate(self, algorithm)
+        """Part of the graph where it does the same at every turn, has no sums of several workers, and is small."""
+        fits = not algorithm.reads_turn and algorithm.collective.workers == 1 and self.problem.d <= WORTH_COPYING
+        return CapturedUpdate(self, algorithm) if fits else None
 
     def evaluate(self, x: Tensor, buffers: Tensor, inputs: Tensor, targets: Tensor) -> tuple[float, float]:
         found = self._test.score(x, buffers, inputs, targets)
@@ -114,25 +116,13 @@ class RowGradients:
         point = aligned(self.points[i]).detach()
         leaves = {name: aligned(view).requires_grad_() for name, view in flat.named(point).items()}
         buffers = {name: view.clone() for name, view in flat.named_buffers(self.buffers[i]).items()}
-        with self.problem.numerics.forward:
-            state = {**leaves, **flat.counters(), **buffers}
-            outputs = torch.func.functional_call(flat.module, state, (inputs,))
-            loss = self.problem.criterion(outputs, targets)
+        state = {**leaves, **flat.counters(), **buffers}
+        outputs = torch.func.functional_call(flat.module, state, (inputs,))
+        loss = self.problem.criterion(outputs, targets)
         flat.flatten(torch.autograd.grad(loss, tuple(leaves.values()), allow_unused=True), self.grads[i])
         self.losses[i] = loss.detach()
         if buffers:
             torch.cat([buffer.detach().reshape(-1) for buffer in buffers.values()], out=self.after[i])
-
-
-def update_refusal(algorithm: Algorithm[Any], d: int) -> str | None:
-    """Why an algorithm's update cannot be, or is not worth being, part of the graph; None if it is."""
-    if algorithm.reads_turn:
-        return "what it does depends on the number of the turn"
-    if algorithm.collective.workers > 1:
-        return "the gradients of several workers are summed outside"
-    if d > WORTH_COPYING:
-        return f"copying a state of {d:,} parameters costs more than the launches it saves"
-    return None
 
 
 class CapturedUpdate:

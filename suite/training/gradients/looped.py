@@ -63,10 +63,8 @@ class AutogradGradients(Backend):
         flat = self.flat
         flat.borrow(point, buffers)
         inputs, targets = batch
-        numerics = self.problem.numerics
-        with numerics.kernels:
-            with numerics.forward:
-                loss = self.problem.criterion(flat.module(inputs), targets)
+        with self.problem.kernels:
+            loss = self.problem.criterion(flat.module(inputs), targets)
             return loss.detach(), torch.autograd.grad(loss, flat.parameters, allow_unused=True)
 
     def _one(self, point: Tensor, buffers: Tensor, batch: Batch, row: int) -> Tensor:
@@ -170,8 +168,7 @@ class Vectorised(Backend):
     def __call__(self, points: Tensor, buffers: Tensor, batches: Sequence[Batch]) -> Rows:
         batch = tuple(torch.stack(parts) for parts in zip(*batches, strict=True))
         flat = self.flat
-        numerics = self.problem.numerics
-        with numerics.kernels, numerics.forward:
+        with self.problem.kernels:
             grads, (losses, after) = self._function(
                 points if flat is None else flat.named_rows(points), buffers, batch
             )

@@ -193,8 +193,6 @@ class Native(Backend):
         self.flat = problem.flat
         if self.flat.x.device.type != "cpu":
             raise NativeError(f"machine code is made for the CPU, and the network lies on {self.flat.x.device.type}")
-        if problem.numerics.lowered:
-            raise NativeError("its convolutions are to be computed in another precision than its parameters'")
         if not self.flat.channels_last and any(len(shape) == 4 for shape in self.flat.shapes):
             raise NativeError("weights of convolutions must lie channels-last")
         self.library = library(self._form(build, direct), NUMBERS[self.flat.x.dtype])
@@ -255,16 +253,8 @@ class Native(Backend):
     def _one(self, point: Tensor, grad: Tensor, *batch: Tensor) -> float:
         inputs, targets, shared_by = self._laid(*batch)
         factors = self._factors(len(targets))
-        return self.library.gradient(
-            point.data_ptr(),
-            grad.data_ptr(),
-            inputs.data_ptr(),
-            targets.data_ptr(),
-            len(targets),
-            shared_by,
-            self._work.data_ptr(),
-            factors.data_ptr(),
-        )
+        data = addresses(point, grad, inputs, targets)
+        return self.library.gradient(*data, len(targets), shared_by, *addresses(self._work, factors))
 
     def update(
         self, points: tuple[Tensor, Tensor, Tensor], memory: Tensor, rules: Any, momentum: float, batch: Batch
@@ -276,33 +266,17 @@ class Native(Backend):
         """
         inputs, targets, shared_by = self._laid(*batch)
         factors = self._factors(len(targets))
-        return self.library.update(
-            *(point.data_ptr() for point in points),
-            memory.data_ptr(),
-            rules,
-            momentum,
-            inputs.data_ptr(),
-            targets.data_ptr(),
-            len(targets),
-            shared_by,
-            self._work.data_ptr(),
-            factors.data_ptr(),
-        )
+        weights, data = addresses(*points, memory), addresses(inputs, targets)
+        scratch = addresses(self._work, factors)
+        return self.library.update(*weights, rules, momentum, *data, len(targets), shared_by, *scratch)
 
     def losses(self, point: Tensor, inputs: Tensor, targets: Tensor) -> Tensor:
         """The loss of each example [b] at a point [d], in float64, as networks are tested: without dropout."""
         point = point.detach().contiguous()
         inputs, targets, shared_by = self._laid(inputs, targets)
         found = torch.empty(len(targets), dtype=torch.float64)
-        self.library.test(
-            point.data_ptr(),
-            inputs.data_ptr(),
-            targets.data_ptr(),
-            len(targets),
-            shared_by,
-            self._work.data_ptr(),
-            found.data_ptr(),
-        )
+        data = addresses(point, inputs, targets)
+        self.library.test(*data, len(targets), shared_by, *addresses(self._work, found))
         return found
 
     def _laid(self, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, int]:
@@ -366,6 +340,11 @@ class NativeServerStep:
         new = versions[place] if turn.t + 1 >= self.algorithm.history else torch.empty_like(state.x)
         loss = self.step.move((read, state.x, new), state.memory, batch, lr)
         return SoftsyncState(new, state.memory, (*versions[:place], new, *versions[place + 1 :])), loss
+
+
+def addresses(*tensors: Tensor) -> list[int]:
+    """Where tensors begin, for machine code."""
+    return [tensor.data_ptr() for tensor in tensors]
 
 
 def threads(examples: int) -> int:
