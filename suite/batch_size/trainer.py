@@ -39,8 +39,6 @@ class Monitor:
     crossed: dict[float, int] = field(default_factory=dict)  # threshold -> first update below it
 
     def __post_init__(self) -> None:
-        if not self.thresholds or any(not 0 < t < math.inf for t in self.thresholds):
-            raise ValueError(f"monitor {self.name}: thresholds {self.thresholds} must be positive and finite")
         self.thresholds = tuple(sorted(set(self.thresholds), reverse=True))
 
     @property
@@ -95,10 +93,6 @@ class Search:
         ``every`` above 1 is a coarse recording grid like the paper's on CIFAR, where crossings are multiples
         of it: nothing is replayed.
         """
-        if growth < 0 or every < 1:
-            raise ValueError(f"a test grid needs growth={growth} of at least 0 and every={every} of at least 1")
-        if limit < 1:
-            raise ValueError(f"limit={limit} updates must be at least 1")
         self.monitors, self.growth, self.every, self.limit = tuple(monitors), growth, every, limit
         self.tests: list[Test] = []
         self._anchor = (update, state)  # the last test on the grid, passed

@@ -104,8 +104,6 @@ class Processes:
     """
 
     def __init__(self, group: Group, *, rows: int = 1, lanes: int = 1, in_place: bool = False):
-        if rows < 1 or lanes < 1:
-            raise ValueError(f"a collective needs at least one row and one lane, not rows={rows}, lanes={lanes}")
         self.group, self.rows, self.in_place = group, rows, in_place
         self.workers = group.size * rows
         self.lanes = group.lanes(lanes)

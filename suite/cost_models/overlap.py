@@ -102,8 +102,6 @@ class Wire:
     """Lanes that share a link: latencies pass side by side, transfers one after another, first come first served."""
 
     def __init__(self, cost: AllReduce, lanes: int):
-        if lanes < 1:
-            raise ValueError(f"lanes={lanes} must be at least 1")
         self._cost, self._lanes, self._link, self._next = cost, [0.0] * lanes, 0.0, 0
 
     def sum(self, ready: float, size: float) -> float:

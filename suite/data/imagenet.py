@@ -256,8 +256,6 @@ class ImageNetStream:
 
     def batches(self, first: int = 0) -> Iterator[ImageBatch]:
         """Batches ``first``, ``first`` + 1, ... without end."""
-        if first < 0:
-            raise ValueError(f"batch number {first} must not be negative")
         delivery = _Delivery(self.device)
         host = self._host_batches(first)
         # one batch is copied to the device while the one before it is used

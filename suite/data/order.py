@@ -34,7 +34,7 @@ class Order(ABC):
     def indices(self, numbers: Tensor, workers: Tensor | None = None) -> Tensor:
         """Examples [n, batch] int64 of the batches ``numbers`` [n] int64 of ``workers`` [n] int64.
 
-        Orders that serve all workers from one stream ignore ``workers``; the others demand it.
+        Orders that serve all workers from one stream ignore ``workers``; the others need it.
         """
 
     def to(self, device: torch.device | str) -> Self:
@@ -138,8 +138,6 @@ class WithReplacement(Order):
     DRAWN = 256  # examples, of as many batches as they make
 
     def __init__(self, examples: int, batch: int, seed: int) -> None:
-        if examples < 1 or batch < 1:
-            raise ValueError(f"examples={examples} and batch={batch} must both be at least 1")
         self.examples, self.batch, self.seed = examples, batch, seed
         self.batches_per_epoch = -(-examples // batch)
         self._together = max(1, self.DRAWN // batch)  # batches of a draw
@@ -187,8 +185,7 @@ class Partitioned(Order):
         self._order = torch.cat(parts)
 
     def indices(self, numbers: Tensor, workers: Tensor | None = None) -> Tensor:
-        if workers is None:
-            raise ValueError("a partitioned order needs to know whose batch it is; pass workers [n]")
+        assert workers is not None
         first = (numbers % self.batches_per_epoch)[:, None] * self.batch  # of a batch in its worker's permutation
         places = (first + torch.arange(self.batch, device=numbers.device)) % self._sizes[workers][:, None]
         return self._order[self._starts[workers][:, None] + places]
@@ -221,15 +218,12 @@ class SharedPool(Order):
     """
 
     def __init__(self, order: Order, workers: int) -> None:
-        if workers < 1:
-            raise ValueError(f"workers={workers} must be at least 1")
         self.order, self.workers, self.batch = order, workers, order.batch
         # the epoch ends, for every worker, with the round in which the common order's does
         self.batches_per_epoch = -(-order.batches_per_epoch // workers)
 
     def indices(self, numbers: Tensor, workers: Tensor | None = None) -> Tensor:
-        if workers is None:
-            raise ValueError("a shared pool needs to know whose batch it is; pass workers [n]")
+        assert workers is not None
         return self.order.indices(numbers * self.workers + workers)
 
 
@@ -237,14 +231,12 @@ class SplitBatch(Order):
     """Data parallelism: each batch of a common order is cut into equal consecutive shares, one per worker."""
 
     def __init__(self, order: Order, workers: int) -> None:
-        if workers < 1 or order.batch % workers:
-            raise ValueError(f"batch={order.batch} cannot be cut into {workers} equal shares; choose a multiple")
+        """``workers`` divide the order's batch."""
         self.order, self.workers, self.batch = order, workers, order.batch // workers
         self.batches_per_epoch = order.batches_per_epoch
 
     def indices(self, numbers: Tensor, workers: Tensor | None = None) -> Tensor:
-        if workers is None:
-            raise ValueError("a split batch needs to know whose share it is; pass workers [n]")
+        assert workers is not None
         shares = self.order.indices(numbers).view(len(numbers), self.workers, self.batch)
         return shares[torch.arange(len(numbers), device=numbers.device), workers]
 
@@ -313,16 +305,11 @@ def word_batches(lengths: Tensor | Sequence[int], words: int, seed: int | None, 
         epoch: which permutation.
 
     Raises:
-        ValueError: no sentence, a sentence without words, or ``words`` below 1.
+        ValueError: ``words`` below 1.
     """
     counts = torch.as_tensor(lengths, dtype=torch.int64)
     if words < 1:
         raise ValueError(f"words={words} must be at least 1")
-    if not len(counts):
-        raise ValueError("word batches need at least one sentence")
-    if int(counts.min()) < 1:
-        empty = int(counts.argmin())
-        raise ValueError(f"sentence {empty} has {int(counts[empty])} target words; leave it out")
     order = _permutation(len(counts), seed, epoch)
     ends = counts[order].cumsum(0)  # words up to and including each sentence
     cuts, filled = [0], 0
@@ -344,8 +331,6 @@ class WordOrder:
 
     def sentences(self, number: int) -> Tensor:
         """Sentences [b] int64 of batch ``number``; the epochs before it are counted once, on first use."""
-        if number < 0:
-            raise ValueError(f"batch number {number} must not be negative")
         while self._starts[-1] <= number:
             self._starts.append(self._starts[-1] + len(self._epoch(len(self._starts) - 1)))
         epoch = bisect_right(self._starts, number) - 1

@@ -39,8 +39,7 @@ class Named(Order):
         self.batch, self.batches_per_epoch = batch, batches_per_epoch
 
     def indices(self, numbers: Tensor, workers: Tensor | None = None) -> Tensor:
-        if workers is None:
-            raise ValueError("a streamed batch is named by its worker too")
+        assert workers is not None
         return torch.stack([workers, numbers], 1)
 
 

@@ -116,22 +116,14 @@ class Translation:
     def criterion(self, logits: Tensor, target: Tensor) -> Tensor:
         return word_loss(logits, target)
 
-    def loss(self, x: Tensor, buffers: Tensor, batch: Any) -> tuple[Tensor, Tensor]:
-        """Functional form: the mean loss per word of a batch at a point [d]."""
-        inputs, target = batch
-        logits = torch.func.functional_call(self.flat.module, self.flat.named(x), (inputs,))
-        return word_loss(logits, target), buffers
-
 
 @torch.no_grad()
 def beam_search(network: Any, source: Tensor, mask: Tensor, width: int, limit: int) -> list[list[int]]:
     """The best of ``width`` hypotheses by mean log-probability per word (Nematus normalises so too).
 
     A hypothesis that has reached the end mark keeps its place with probability one. With ``width`` 1 this is
-    greedy search. Raises ValueError for a width below 1 or above the vocabulary.
+    greedy search.
     """
-    if width < 1:
-        raise ValueError(f"beam width={width} must be at least 1")
     count, device = len(source), source.device
     encoded = network.encode(source, mask).select(torch.arange(count, device=device).repeat_interleave(width))
     state = encoded.start
@@ -145,8 +137,6 @@ def beam_search(network: Any, source: Tensor, mask: Tensor, width: int, limit: i
         step = network.step(encoded, word, state)
         logs = torch.log_softmax(step.logits, 1).view(count, width, -1)
         vocabulary = logs.shape[2]
-        if width > vocabulary:
-            raise ValueError(f"beam width={width} must lie between 1 and the {vocabulary} words of the vocabulary")
         stay = torch.full_like(logs, -torch.inf)
         stay[:, :, END] = 0.0
         logs = torch.where(done[:, :, None], stay, logs)

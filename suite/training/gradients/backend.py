@@ -47,9 +47,9 @@ class Backend:
     A problem's ``fetch`` turns example indices [b] into a batch, ``loss`` is the mean loss of a batch at a point, and
     ``b0`` gives its first buffers.
 
-    A subclass defines ``__call__``. It overrides ``step``, ``evaluate`` or ``reader`` where it has a faster way than
-    gradients followed by the algorithm's own update, or than tests by autograd's forward pass. Tensors that are
-    returned are borrowed: they are valid until the next call.
+    A subclass defines ``__call__``, or ``indexed`` where it gathers by itself. It overrides ``step``, ``evaluate`` or
+    ``reader`` where it has a faster way than gradients followed by the algorithm's own update, or than tests by
+    autograd's forward pass. Tensors that are returned are borrowed: they are valid until the next call.
     """
 
     name: ClassVar[str]

@@ -11,7 +11,7 @@ finds it in the same place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from reference_impls.contract import Algorithm, Points, Turn
 from suite.training.evaluation import CapturedTest
 from suite.training.flat import aligned
-from suite.training.gradients.backend import Backend, Batch, Rows, Updated
+from suite.training.gradients.backend import Backend, Rows, Updated
 from suite.training.recording import Body, CudaGraphs, mask_refusal, refusal
 
 KEPT = 8  # graphs of different shapes: each holds a pool of memory of its own
@@ -57,25 +57,17 @@ class Captured(Backend):
         found = self._test.score(x, buffers, inputs, targets)
         return found.loss.item(), found.error.item()
 
-    def __call__(self, points: Tensor, buffers: Tensor, batches: Sequence[Batch]) -> Rows:
-        stacked = tuple(torch.stack(parts) for parts in zip(*batches, strict=True))
-        return self._replay(points, buffers, stacked, lambda parts: parts)
-
     def indexed(self, points: Tensor, buffers: Tensor, examples: Sequence[Tensor]) -> Rows:
         """The gather is part of the graph."""
-        stacked = (torch.stack(tuple(examples)),)
-        return self._replay(points, buffers, stacked, lambda parts: self.problem.fetch(parts[0]))
-
-    def _replay(self, points: Tensor, buffers: Tensor, inputs: tuple[Tensor, ...], fetch: Any) -> Rows:
-        """Losses [n], gradients [n, d], borrowed until the next call, and buffers [n, q]."""
-        key = tuple((part.shape, part.dtype) for part in (points, *inputs))
+        stacked = torch.stack(tuple(examples))  # [n, b]
+        key = points.shape, points.dtype, stacked.shape
         if key not in self._graphs:
             if len(self._graphs) == KEPT:
                 del self._graphs[next(iter(self._graphs))]  # the oldest; its memory goes with it
-            rows = RowGradients(self.problem, self.recorder, points, buffers, inputs, fetch)
+            rows = RowGradients(self.problem, self.recorder, points, buffers, stacked)
             self._graphs[key] = rows, self.recorder.record(rows.compute)
         rows, launch = self._graphs[key]
-        rows.load(points, buffers, inputs)
+        rows.load(points, buffers, stacked)
         launch()
         return rows.losses.clone(), rows.grads, rows.after.clone()
 
@@ -83,28 +75,18 @@ class Captured(Backend):
 class RowGradients:
     """The body: gradients of n rows of fixed shapes, from tensors and into tensors that stay where they are."""
 
-    def __init__(
-        self,
-        problem: Any,
-        recorder: CudaGraphs,
-        points: Tensor,
-        buffers: Tensor,
-        inputs: tuple[Tensor, ...],
-        fetch: Callable[[tuple[Tensor, ...]], Batch],
-    ):
-        self.problem, self.recorder, self.fetch = problem, recorder, fetch
-        self.points, self.buffers = points.detach().clone(), buffers.clone()
-        self.inputs = tuple(part.clone() for part in inputs)
+    def __init__(self, problem: Any, recorder: CudaGraphs, points: Tensor, buffers: Tensor, examples: Tensor):
+        self.problem, self.recorder = problem, recorder
+        self.points, self.buffers, self.examples = points.detach().clone(), buffers.clone(), examples.clone()
         self.losses = points.new_empty(len(points))
         self.grads = torch.empty_like(self.points)
         self.after = torch.empty_like(self.buffers)
 
-    def load(self, points: Tensor, buffers: Tensor, inputs: tuple[Tensor, ...]) -> None:
+    def load(self, points: Tensor, buffers: Tensor, examples: Tensor) -> None:
         """Copy in what the next call is to read."""
         self.points.copy_(points)
         self.buffers.copy_(buffers)
-        for kept, part in zip(self.inputs, inputs, strict=True):
-            kept.copy_(part)
+        self.examples.copy_(examples)
 
     def compute(self) -> None:
         """All rows, side by side."""
@@ -112,7 +94,7 @@ class RowGradients:
 
     def row(self, i: int) -> None:
         flat = self.problem.flat
-        inputs, targets = self.fetch(tuple(part[i] for part in self.inputs))
+        inputs, targets = self.problem.fetch(self.examples[i])
         point = aligned(self.points[i]).detach()
         leaves = {name: aligned(view).requires_grad_() for name, view in flat.named(point).items()}
         buffers = {name: view.clone() for name, view in flat.named_buffers(self.buffers[i]).items()}
@@ -142,15 +124,14 @@ class CapturedUpdate:
         assert self._launch is not None
         if state is not self.state:
             overwrite(self.state, state)
-        self.rows.load(points.parameters, buffers, (examples,))
+        self.rows.load(points.parameters, buffers, examples)
         self.lr.copy_(lr)
         self._launch()
         return self.state, self.rows.after, dict(zip(self.names, self.seen.clone().unbind(), strict=True))
 
     def _record(self, turn: Turn, points: Points, state: Any, buffers: Tensor, examples: Tensor, lr: Tensor) -> None:
         problem, recorder = self.backend.problem, self.backend.recorder
-        fetch = lambda parts: problem.fetch(parts[0])
-        self.rows = RowGradients(problem, recorder, points.parameters, buffers, (examples,), fetch)
+        self.rows = RowGradients(problem, recorder, points.parameters, buffers, examples)
         self.state, self.lr, self.turn = tree_map(Tensor.clone, state), lr.clone(), turn
         before = tree_map(Tensor.clone, state)  # the body is run a few times before it counts
         self.names = ("loss", *self.algorithm.observe(before, before))
