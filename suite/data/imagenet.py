@@ -22,7 +22,7 @@ import warnings
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
@@ -181,7 +181,7 @@ SIDE = 256  # pixels, as all papers store ImageNet
 CHUNK = 32  # pictures that a worker decodes at a time
 
 # number of the batch, its pictures in chunks, its labels
-_Submitted = tuple[int, "list[Future[np.ndarray] | np.ndarray]", np.ndarray]
+_Submitted = tuple[int, "list[Future[np.ndarray]]", np.ndarray]
 
 
 class ImageBatch(NamedTuple):
@@ -235,12 +235,14 @@ class ImageNetStream:
         self.batches_per_epoch = -(-self.examples // batch)
         self.device = torch.device(device)
         count = (os.cpu_count() or 1) if processes is None else processes
-        self._pool: ProcessPoolExecutor | None = None
-        if count > 0:
-            # spawn: a fork would copy this process's threads' locks in whatever state they are
-            spawn = multiprocessing.get_context("spawn")
-            # there is one per core, so each computes alone
-            self._pool = ProcessPoolExecutor(count, spawn, initializer=torch.set_num_threads, initargs=(1,))
+        # spawn: a fork would copy this process's threads' locks in whatever state they are
+        spawn = multiprocessing.get_context("spawn")
+        # there is one per core, so each computes alone
+        self._pool: Executor = (
+            ProcessPoolExecutor(count, spawn, initializer=torch.set_num_threads, initargs=(1,))
+            if count
+            else ThreadPoolExecutor(1)
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -250,9 +252,7 @@ class ImageNetStream:
 
     def close(self) -> None:
         """End the worker processes; batches not yet delivered are dropped."""
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-            self._pool = None
+        self._pool.shutdown(cancel_futures=True)
 
     def batches(self, first: int = 0) -> Iterator[ImageBatch]:
         """Batches ``first``, ``first`` + 1, ... without end."""
@@ -272,8 +272,7 @@ class ImageNetStream:
             if len(waiting) < self.ahead:
                 continue
             ready, pieces, targets = waiting.popleft()
-            pixels = [piece.result() if isinstance(piece, Future) else piece for piece in pieces]
-            yield ready, np.concatenate(pixels), targets
+            yield ready, np.concatenate([piece.result() for piece in pieces]), targets
 
     def _submitted(self, first: int) -> Iterator[_Submitted]:
         """Batches whose pictures are being decoded."""
@@ -287,15 +286,10 @@ class ImageNetStream:
                 chunks = [pictures[at : at + CHUNK] for at in range(0, len(pictures), CHUNK)]
                 yield (
                     number,
-                    [self._decode(chunk) for chunk in chunks],
+                    [self._pool.submit(decode_resized, chunk, self.side) for chunk in chunks],
                     np.array([label for *_, label in taken], np.int64),
                 )
                 number += 1
-
-    def _decode(self, chunk: list[tuple[str, bytes]]) -> Future[np.ndarray] | np.ndarray:
-        if self._pool is None:
-            return decode_resized(chunk, self.side)
-        return self._pool.submit(decode_resized, chunk, self.side)
 
 
 class _Delivery:

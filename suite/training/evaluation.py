@@ -7,7 +7,7 @@ losses cannot fall below zero.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,15 +17,9 @@ from suite.training.flat import aligned, arranged
 from suite.training.loss_reading import LossReading, read_loss
 from suite.training.recording import Body, CudaGraphs
 
+Score = tuple[float, float]  # mean loss in nats, share of images whose largest output is not their class
 Sums = tuple[Tensor, Tensor]  # of a chunk: loss and wrong answers (0-d)
 Losses = Callable[[Tensor, Tensor, Tensor], Tensor]  # at a point [d], on images with labels: of each example [b]
-
-
-class Score(NamedTuple):
-    """A model's test; 0-d tensors on its device."""
-
-    loss: Tensor  # float64, mean in nats
-    error: Tensor  # float64, share of images whose largest output is not their class
 
 
 def score(
@@ -37,9 +31,10 @@ def score(
     *,
     chunk: int = 500,
 ) -> Score:
-    """Loss and error of a point [d] with buffers [q] on images [N, C, H, W] uint8. Nothing is read from the device.
+    """Mean loss (nats) and error of a point [d] with buffers [q] on images [N, C, H, W] uint8, in evaluation mode.
 
-    Images are read channels-last, which for those of a test is never the slower layout.
+    Nothing is read from the device before the end. Images are read channels-last, which for those of a test is never
+    the slower layout.
 
     Raises:
         ValueError: There is no image.
@@ -129,7 +124,7 @@ class CapturedTest:
         self, x: Tensor, buffers: Tensor, threshold: float, inputs: Tensor, targets: Tensor, chunk: int
     ) -> LossReading:
         """The loss, all of it, against a threshold."""
-        loss = self.score(x, buffers, inputs, targets, chunk=chunk).loss.item()
+        loss, _ = self.score(x, buffers, inputs, targets, chunk=chunk)
         return read_loss([(loss * targets.numel(), targets.numel())], targets.numel(), threshold)
 
 
@@ -162,7 +157,7 @@ def sums_of(outputs: Tensor, labels: Tensor) -> Sums:
 
 
 def _over_chunks(tested: Callable[[Tensor, Tensor], Sums], inputs: Tensor, targets: Tensor, chunk: int) -> Score:
-    """The score from what ``tested`` says of each chunk's images and labels."""
+    """Mean loss and error from what ``tested`` says of each chunk's images and labels."""
     if not len(targets):
         raise ValueError("a test needs at least one image and got none")
     loss = torch.zeros((), dtype=torch.float64, device=targets.device)
@@ -171,4 +166,4 @@ def _over_chunks(tested: Callable[[Tensor, Tensor], Sums], inputs: Tensor, targe
         more_loss, more_wrong = tested(images, labels)
         loss += more_loss
         wrong += more_wrong
-    return Score(loss / targets.numel(), wrong.double() / targets.numel())
+    return loss.item() / targets.numel(), wrong.item() / targets.numel()

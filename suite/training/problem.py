@@ -13,7 +13,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from suite.data.transforms import Augmentation
-from suite.training.evaluation import score
 from suite.training.flat import FlatModule
 from suite.training.gradients.backend import Batch
 from suite.training.numerics import ONEDNN
@@ -127,8 +126,3 @@ class Classification:
             module.train(was_training)
             flat.buffers.copy_(saved)
         return total / len(chunks)
-
-    def evaluate(self, x: Tensor, buffers: Tensor, inputs: Tensor, targets: Tensor) -> tuple[float, float]:
-        """Mean loss (nats) and top-1 error (share) of a point on images [N, C, H, W], in evaluation mode."""
-        found = score(self, x, buffers, inputs, targets)
-        return found.loss.item(), found.error.item()

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from reference_impls.contract import Algorithm, Points, Turn
 from reference_impls.numbers import on_device
-from suite.training.evaluation import CapturedTest, read
+from suite.training.evaluation import CapturedTest, read, score
 from suite.training.loss_reading import LossReading
 from suite.training.recording import CudaGraphs, refusal
 
@@ -102,8 +102,7 @@ class Backend:
 
     def evaluate(self, x: Tensor, buffers: Tensor, inputs: Tensor, targets: Tensor) -> tuple[float, float]:
         """Mean loss (nats) and error (share) of a point [d] with buffers [q] on images [N, C, H, W]."""
-        found: tuple[float, float] = self.problem.evaluate(x, buffers, inputs, targets)
-        return found
+        return score(self.problem, x, buffers, inputs, targets)
 
     def reader(self, inputs: Tensor, targets: Tensor) -> Reader:
         """A reader of the mean loss on decoded inputs [N, ...] with targets [N]."""

@@ -54,8 +54,7 @@ class Captured(Backend):
         return CapturedUpdate(self, algorithm) if fits else None
 
     def evaluate(self, x: Tensor, buffers: Tensor, inputs: Tensor, targets: Tensor) -> tuple[float, float]:
-        found = self._test.score(x, buffers, inputs, targets)
-        return found.loss.item(), found.error.item()
+        return self._test.score(x, buffers, inputs, targets)
 
     def indexed(self, points: Tensor, buffers: Tensor, examples: Sequence[Tensor]) -> Rows:
         """The gather is part of the graph."""

@@ -34,6 +34,10 @@ class AutogradGradients(Backend):
         self._on_cpu = self.flat.x.device.type == "cpu"
         self._keep(self.flat.grad[None])
 
+    @classmethod
+    def of_run(cls, problem: Any, build: str | None = None) -> Backend:
+        return cls(problem) if hasattr(problem, "flat") else Functional(problem)
+
     def step(self, algorithm: Algorithm[Any]) -> ForeachStep | None:
         return ForeachStep(self, algorithm.optimizer) if alone_in_place(algorithm, self.flat.x.dtype) else None
 
@@ -146,8 +150,10 @@ class Vectorised(Backend):
 
     def __init__(self, problem: Any):
         super().__init__(problem)
+        self.flat: FlatModule | None = getattr(problem, "flat", None)
+        loss = problem.loss if self.flat is None else problem.loss_of
         randomness = "different" if problem.dropout else "error"
-        self._function = vmap(grad_and_value(problem.loss_of, has_aux=True), randomness=randomness)
+        self._function = vmap(grad_and_value(loss, has_aux=True), randomness=randomness)
 
     @classmethod
     def refusal(cls, problem: Any) -> str | None:
@@ -161,7 +167,9 @@ class Vectorised(Backend):
 
     def __call__(self, points: Tensor, buffers: Tensor, batches: Sequence[Batch]) -> Rows:
         batch = tuple(torch.stack(parts) for parts in zip(*batches, strict=True))
-        flat = self.problem.flat
+        flat = self.flat
         with self.problem.kernels:
-            grads, (losses, after) = self._function(flat.named_rows(points), buffers, batch)
-        return losses, flat.flatten_rows(grads), after
+            grads, (losses, after) = self._function(
+                points if flat is None else flat.named_rows(points), buffers, batch
+            )
+        return losses, grads if flat is None else flat.flatten_rows(grads), after
