@@ -272,25 +272,14 @@ class Trainer:
         return None if found is None else float(found)
 
     def _read(self, state: Any, threshold: float) -> LossReading:
-        self.flat.load(*state)
         inputs, targets = self.sample
-        self.flat.module.eval()
-        missing = False  # a loss was NaN, which ``read_loss`` takes for infinite
-
-        def chunks() -> Any:
-            nonlocal missing
-            with torch.no_grad():
-                for x, y in zip(inputs.split(TEST_CHUNK), targets.split(TEST_CHUNK), strict=True):
-                    loss = self.loss(self.flat.module(x), y).item()
-                    missing = missing or math.isnan(loss)
-                    yield loss * len(y), len(y)
-
-        try:
-            reading = read_loss(chunks(), len(targets), threshold)
-        finally:
-            self.flat.module.train()
+        with self.flat.evaluating():
+            self.flat.load(*state)
+            chunks = zip(inputs.split(TEST_CHUNK), targets.split(TEST_CHUNK), strict=True)
+            sums = ((self.loss(self.flat.module(x), y).item() * len(y), len(y)) for x, y in chunks)
+            reading = read_loss(sums, len(targets), threshold)
         if math.isinf(reading.loss):
-            raise Diverged(f"the loss became {'NaN' if missing else 'infinite'} at rate={self.rate}")
+            raise Diverged(f"the loss became infinite or NaN at rate={self.rate}")
         return reading
 
     def begins(self, threshold: float) -> float:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Sequence
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Self
 
@@ -106,25 +107,19 @@ class Shuffled(Order):
         self.examples, self.batch, self.seed = examples, batch, seed
         self.batches_per_epoch = -(-examples // batch)
         self._device = torch.device("cpu")
-        self._epochs: dict[int, Tensor] = {}
+        self._epoch = lru_cache(self.KEPT)(self._drawn)
 
     def indices(self, numbers: Tensor, workers: Tensor | None = None) -> Tensor:
         places = [divmod(number, self.batches_per_epoch) for number in numbers.tolist()]
         rows = [self._epoch(epoch)[place] for epoch, place in places]
         return torch.stack(rows) if rows else torch.empty(0, self.batch, dtype=torch.int64, device=self._device)
 
-    def _epoch(self, epoch: int) -> Tensor:
-        order = self._epochs.pop(epoch, None)
-        if order is None:
-            order = _batches(_permutation(self.examples, self.seed, epoch), self.batch).to(self._device)
-        self._epochs[epoch] = order  # last in the dict: most recently used
-        while len(self._epochs) > self.KEPT:
-            del self._epochs[next(iter(self._epochs))]
-        return order
+    def _drawn(self, epoch: int) -> Tensor:
+        return _batches(_permutation(self.examples, self.seed, epoch), self.batch).to(self._device)
 
     def to(self, device: torch.device | str) -> Self:
         self._device = torch.device(device)
-        self._epochs.clear()
+        self._epoch.cache_clear()
         return self
 
 
@@ -325,9 +320,9 @@ class WordOrder:
     """Batches by number over all epochs. Epochs differ in their number of batches."""
 
     def __init__(self, lengths: Tensor | Sequence[int], words: int, seed: int) -> None:
-        self.lengths, self.words, self.seed = torch.as_tensor(lengths, dtype=torch.int64), words, seed
+        counts = torch.as_tensor(lengths, dtype=torch.int64)
         self._starts = [0]  # number of the first batch of each epoch known so far
-        self._latest: tuple[int, list[Tensor]] = (-1, [])
+        self._epoch = lru_cache(1)(partial(word_batches, counts, words, seed))
 
     def sentences(self, number: int) -> Tensor:
         """Sentences [b] int64 of batch ``number``; the epochs before it are counted once, on first use."""
@@ -335,11 +330,6 @@ class WordOrder:
             self._starts.append(self._starts[-1] + len(self._epoch(len(self._starts) - 1)))
         epoch = bisect_right(self._starts, number) - 1
         return self._epoch(epoch)[number - self._starts[epoch]]
-
-    def _epoch(self, epoch: int) -> list[Tensor]:
-        if self._latest[0] != epoch:
-            self._latest = epoch, word_batches(self.lengths, self.words, self.seed, epoch)
-        return self._latest[1]
 
 
 def padded(rows: Sequence[Sequence[int]], pad: int) -> Tensor:

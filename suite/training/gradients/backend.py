@@ -66,6 +66,8 @@ class Backend:
         Raises:
             ValueError: The gradients would not be those of the loop, or not those that the run began with.
         """
+        if why := cls.refusal(problem):
+            raise ValueError(f"gradients cannot be {cls.name}: {why}; use path looped")
         return cls(problem)
 
     @classmethod

@@ -23,22 +23,20 @@ from reference_impls.contract import Algorithm, Points, Turn
 from suite.training.evaluation import CapturedTest
 from suite.training.flat import aligned
 from suite.training.gradients.backend import Backend, Rows, Updated
-from suite.training.recording import Body, CudaGraphs, mask_refusal, refusal
+from suite.training.recording import Body, CudaGraphs, refusal
 
 KEPT = 8  # graphs of different shapes: each holds a pool of memory of its own
 WORTH_COPYING = 4_000_000  # parameters above which copying the state is taken to cost more than launching the update
 
 
 class Captured(Backend):
-    """Raises ValueError when the problem cannot be captured. With a ``recorder`` of its own it needs no CUDA."""
+    """With a ``recorder`` of its own it needs no CUDA."""
 
     name = "captured"
     one_length = True
     recorder: CudaGraphs
 
     def __init__(self, problem: Any, recorder: CudaGraphs | None = None):
-        if why := refusal(problem) if recorder is None else mask_refusal(problem):
-            raise ValueError(f"gradients cannot be captured: {why}; use path looped or vectorised")
         super().__init__(problem)
         self.recorder = recorder or CudaGraphs()
         self._graphs: dict[tuple[Any, ...], tuple[RowGradients, Body]] = {}

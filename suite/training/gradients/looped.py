@@ -134,9 +134,6 @@ class Functional(Backend):
         return torch.stack(losses), torch.stack(grads), torch.stack(after)
 
 
-MASKS = "a network with dropout cannot be vectorised: its masks are drawn run by run, row by row"
-
-
 class Vectorised(Backend):
     """All gradients in one call, the row axis added by vmap.
 
@@ -157,13 +154,7 @@ class Vectorised(Backend):
 
     @classmethod
     def refusal(cls, problem: Any) -> str | None:
-        return MASKS if problem.dropout else None
-
-    @classmethod
-    def of_run(cls, problem: Any, build: str | None = None) -> Vectorised:
-        if why := cls.refusal(problem):
-            raise ValueError(f"{why}; use path looped")
-        return cls(problem)
+        return "masks of dropout are drawn run by run, row by row" if problem.dropout else None
 
     def __call__(self, points: Tensor, buffers: Tensor, batches: Sequence[Batch]) -> Rows:
         batch = tuple(torch.stack(parts) for parts in zip(*batches, strict=True))

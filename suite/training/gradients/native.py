@@ -133,8 +133,8 @@ class Library:
     def __init__(self, path: Path, build: str):
         self.build, self.agrees = build, False  # with autograd, once compared
         library = ctypes.CDLL(str(path))
-        self._work = library.work
-        self._work.restype, self._work.argtypes = ctypes.c_long, [ctypes.c_long] * 2
+        self.work: Callable[[int, int], int] = library.work  # numbers of scratch memory, of examples and threads
+        library.work.restype, library.work.argtypes = ctypes.c_long, [ctypes.c_long] * 2
         library.block.restype = ctypes.c_long
         self.block: int = library.block()  # examples that its convolutions take together
         self.winograd: bool = bool(library.winograd())  # whether any of them is no direct sum
@@ -155,10 +155,6 @@ class Library:
         library.test.argtypes = [*[ctypes.c_void_p] * 3, *[ctypes.c_long] * 2, *[ctypes.c_void_p] * 2]
         library.parameters.restype = ctypes.c_long
         self.parameters: int = library.parameters()
-
-    def work(self, examples: int, threads: int) -> int:
-        """Numbers of scratch memory for a batch."""
-        return int(self._work(examples, threads))
 
 
 @cache
