@@ -37,9 +37,7 @@ KEPT_BYTES = 1 << 30
 
 def pick_device(device: str) -> str:
     """``auto`` is CUDA where there is one. Raises ValueError when CUDA is asked for and absent."""
-    if device == "cpu":
-        return "cpu"
-    if torch.cuda.is_available():
+    if device != "cpu" and torch.cuda.is_available():
         return "cuda"
     if device == "cuda":
         raise ValueError("--device cuda: this machine has no usable CUDA device; use --device cpu")

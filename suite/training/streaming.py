@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
 
@@ -143,17 +143,16 @@ def validated(
     return loss / seen, wrong / seen, wrong5 / seen
 
 
-@contextmanager
-def assembled_streamed(
+def assemble_streamed(
     settings: Mapping[str, Any], run_seed: int, execution: Mapping[str, Any], root: Path | None
-) -> Iterator[Setup]:
-    """What :func:`suite.training.build.assemble` makes, with pictures streamed until the block ends."""
+) -> Setup:
+    """What :func:`suite.training.build.assemble` makes, with pictures streamed until its problem is closed."""
     network = make_network(settings["model"], run_seed, execution["device"], DTYPES[execution["precision"]])
     flat = FlatModule(network, channels_last=execution["channels_last"])
     workers = settings.get("workers", 1)
     problem: Any = StreamedImages(settings, flat, run_seed, workers, root, kernels(execution))
     nothing = flat.x.new_zeros(0)
-    made = Setup(
+    return Setup(
         problem=problem,
         x0=flat.point(),
         order=Named(settings["batch"], problem.part),
@@ -163,10 +162,6 @@ def assembled_streamed(
         test_inputs=nothing,
         test_targets=nothing,
     )
-    try:
-        yield made
-    finally:
-        problem.close()
 
 
 def train(spec: RunSpec, context: Context, *, top5: bool = False) -> Outcome:
@@ -176,13 +171,15 @@ def train(spec: RunSpec, context: Context, *, top5: bool = False) -> Outcome:
     ``evaluate.examples`` validation pictures, centre crops. Raises DataError where ImageNet is absent.
     """
     apply(context.execution)
-    with assembled_streamed(spec.settings, spec.seed, context.execution, context.data) as made:
+    made = assemble_streamed(spec.settings, spec.seed, context.execution, context.data)
+    problem: Any = made.problem
+    with closing(problem):
 
         def test(x: Tensor, buffers: Tensor) -> dict[str, float]:
-            loss, error, fifth = validated(made.problem.flat, x, buffers, spec.settings, context.data)
+            loss, error, fifth = validated(problem.flat, x, buffers, spec.settings, context.data)
             return {"test_loss": loss, "test_error": error} | ({"top5_error": fifth} if top5 else {})
 
-        return TrainingRun(spec, context, made, backend("looped", made.problem), test=test).run()
+        return TrainingRun(spec, context, made, backend("looped", problem), test=test).run()
 
 
 def train_top5(spec: RunSpec, context: Context) -> Outcome:

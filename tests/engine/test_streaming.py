@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from suite.data.imagenet import ImageBatch
+from suite.experiment import Context
 from suite.spec import RunSpec
 from suite.training import streaming
 from suite.training.build import make_network
@@ -140,7 +141,7 @@ def test_a_batch_is_cropped_as_its_name_says(flat):
 
 
 @pytest.mark.parametrize("workers", [None, 3])
-def test_streams_are_closed_when_a_run_ends_however_it_ends(pictures, workers):
+def test_streams_are_closed_when_a_run_ends_however_it_ends(pictures, workers, monkeypatch, tmp_path):
     settings = {
         "model": MODEL,
         "algorithm": {"name": "sgd"},
@@ -148,15 +149,17 @@ def test_streams_are_closed_when_a_run_ends_however_it_ends(pictures, workers):
         "batch": 30,
         "crop": CROP,
         "side": SIDE,
-        "evaluate": {"examples": 1},
+        "evaluate": {"every": 1, "examples": 1},
         **({"workers": workers} if workers else {}),
     }
-    spec = RunSpec("train", settings)
+    spec = RunSpec("train", {**settings, "updates": 1, "rate": 0.1})
     execution = choose(spec, "cpu", 1)
-    with streaming.assembled_streamed(spec.settings, 0, execution, None) as made:
-        assert made.algorithm.collective.workers == (workers or 1)
-        assert pictures.closed == []
-    assert pictures.closed == ["train"] * (workers or 1)
-    with pytest.raises(KeyboardInterrupt), streaming.assembled_streamed(spec.settings, 0, execution, None):
+
+    def interrupted(*given: object) -> None:
+        assert "train" not in pictures.closed
         raise KeyboardInterrupt
-    assert pictures.closed == ["train"] * 2 * (workers or 1)
+
+    monkeypatch.setattr(streaming, "validated", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        streaming.train(spec, Context(tmp_path, execution))
+    assert pictures.closed == ["train"] * (workers or 1)
