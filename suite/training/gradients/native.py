@@ -262,9 +262,8 @@ class Native(Backend):
         """
         inputs, targets, shared_by = self._laid(*batch)
         factors = self._factors(len(targets))
-        weights, data = addresses(*points, memory), addresses(inputs, targets)
-        scratch = addresses(self._work, factors)
-        return self.library.update(*weights, rules, momentum, *data, len(targets), shared_by, *scratch)
+        *weights, images, labels, work, masks = addresses(*points, memory, inputs, targets, self._work, factors)
+        return self.library.update(*weights, rules, momentum, images, labels, len(targets), shared_by, work, masks)
 
     def losses(self, point: Tensor, inputs: Tensor, targets: Tensor) -> Tensor:
         """The loss of each example [b] at a point [d], in float64, as networks are tested: without dropout."""
