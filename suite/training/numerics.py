@@ -143,14 +143,13 @@ def kernels(execution: Mapping[str, Any]) -> contextlib.AbstractContextManager[A
     return ONEDNN if execution.get("onednn", True) else OwnKernels()
 
 
-def keep_freed_memory() -> bool:
-    """Have the C library keep freed memory instead of handing it back to the kernel; True where it can (glibc).
+def keep_freed_memory() -> None:
+    """Have the C library keep freed memory instead of handing it back to the kernel, where it can (glibc).
 
     By default every fresh vector above a threshold is mapped anew, and touching its pages costs more than the
     arithmetic on it: an update of 431,080 parameters by whole-vector operations took 2.3 times as long.
     """
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError):
-        return False
-    return bool(mallopt(M_MMAP_THRESHOLD, KEPT_BYTES) and mallopt(M_TRIM_THRESHOLD, KEPT_BYTES))
+    with contextlib.suppress(OSError, AttributeError):
+        library = ctypes.CDLL(None)
+        library.mallopt(M_MMAP_THRESHOLD, KEPT_BYTES)
+        library.mallopt(M_TRIM_THRESHOLD, KEPT_BYTES)

@@ -19,7 +19,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import torch
 from torch import Tensor
@@ -231,17 +231,7 @@ def fused_sgd(
 MOST_PIECES = 512  # of a vector with multipliers; beyond, calls would cost more than they save
 
 
-class EqualMultipliers(NamedTuple):
-    """Pieces of a vector that share their multipliers."""
-
-    lr_scale: float
-    decay_scale: float
-    pieces: tuple[int, ...]  # which of the pieces that ``Cut.sizes`` cuts
-
-
-class VectorSplit(NamedTuple):
-    sizes: list[int]  # of the pieces, in order; none where the vector is one piece
-    groups: tuple[EqualMultipliers, ...]
+EqualMultipliers: TypeAlias = tuple[float, float, tuple[int, ...]]  # of rate and decay; the pieces that have them
 
 
 class InPlace:
@@ -259,23 +249,21 @@ class InPlace:
 
     def step(self, memory: Tensor, parameters: Tensor, gradients: Tensor, lr: Tensor, part: slice = ALL) -> Stepped:
         """New parameters and the memory itself."""
-        split, vectors = self._split, (parameters, gradients, memory)
+        sizes, groups = self._split
+        vectors = (parameters, gradients, memory)
         if (
-            split is None
+            not groups
             or part != ALL
             or any(v.dtype != torch.float32 or v.shape != parameters.shape or not v.is_contiguous() for v in vectors)
-            or (parameters.dim() > 1 and split.sizes)
+            or (parameters.dim() > 1 and sizes)
         ):
             return self.optimizer.step(memory, parameters, gradients, lr, part)
         new = parameters if self.overwrites else parameters.clone()
-        x, g, v = (
-            vector.split_with_sizes(split.sizes) if split.sizes else (vector,) for vector in (new, gradients, memory)
-        )
+        x, g, v = (vector.split_with_sizes(sizes) if sizes else (vector,) for vector in (new, gradients, memory))
         rate = lr.item()
-        for group in split.groups:
-            mine = group.pieces
+        for lr_scale, decay_scale, mine in groups:
             points, grads, velocity = ([vector[i] for i in mine] for vector in (x, g, v))
-            self.advance(points, grads, velocity, rate * group.lr_scale, group.decay_scale)
+            self.advance(points, grads, velocity, rate * lr_scale, decay_scale)
         return new, memory
 
     def advance(
@@ -298,17 +286,17 @@ class InPlace:
         return list(zip(rates[starts].tolist(), decays[starts].tolist(), strict=True))
 
     @cached_property
-    def _split(self) -> VectorSplit | None:
-        """Pieces of the parameters whose multipliers are alike; None where they are too many."""
+    def _split(self) -> tuple[list[int], tuple[EqualMultipliers, ...]]:
+        """Sizes of pieces of equal multipliers, none of a whole vector; no groups where there are too many."""
         given = (self.optimizer.lr_scale, self.optimizer.decay_scale)
         known = next((scale for scale in given if scale is not None), None)
         if known is None:
-            return VectorSplit([], (EqualMultipliers(1.0, 1.0, (0,)),))
+            return [], ((1.0, 1.0, (0,)),)
         scales = torch.stack([torch.ones_like(known) if scale is None else scale for scale in given])
         values, counts = scales.unique_consecutive(dim=1, return_counts=True)
         if len(counts) > MOST_PIECES:
-            return None
-        return VectorSplit(counts.tolist(), alike([(rate, decay) for rate, decay in values.T.tolist()]))
+            return [], ()
+        return counts.tolist(), alike([(rate, decay) for rate, decay in values.T.tolist()])
 
 
 def alike(multipliers: Sequence[tuple[float, float]]) -> tuple[EqualMultipliers, ...]:
@@ -316,7 +304,7 @@ def alike(multipliers: Sequence[tuple[float, float]]) -> tuple[EqualMultipliers,
     members: dict[tuple[float, float], list[int]] = {}
     for place, pair in enumerate(multipliers):
         members.setdefault(pair, []).append(place)
-    return tuple(EqualMultipliers(*pair, tuple(places)) for pair, places in members.items())
+    return tuple((*pair, tuple(places)) for pair, places in members.items())
 
 
 def in_place(algorithm: Algorithm[Any], device: torch.device) -> Algorithm[Any]:

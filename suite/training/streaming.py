@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -182,5 +183,4 @@ def train(spec: RunSpec, context: Context, *, top5: bool = False) -> Outcome:
         return TrainingRun(spec, context, made, backend("looped", problem), test=test).run()
 
 
-def train_top5(spec: RunSpec, context: Context) -> Outcome:
-    return train(spec, context, top5=True)
+train_top5 = partial(train, top5=True)

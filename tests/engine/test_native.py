@@ -229,7 +229,7 @@ def test_a_library_is_compiled_once_and_again_where_it_is_damaged(fresh, monkeyp
     damaged = tmp_path / "other" / "sgd-scaling-suite" / "native" / f"{first.build}.so"
     damaged.parent.mkdir(parents=True)
     damaged.write_text("cut off")
-    assert native.library(*numbers).parameters == 7850
+    assert native.library(*numbers).build == first.build
     assert damaged.stat().st_size > 1000
 
 

@@ -153,8 +153,6 @@ class Library:
         self.test: Callable[..., None] = library.test
         library.test.restype = None
         library.test.argtypes = [*[ctypes.c_void_p] * 3, *[ctypes.c_long] * 2, *[ctypes.c_void_p] * 2]
-        library.parameters.restype = ctypes.c_long
-        self.parameters: int = library.parameters()
 
 
 @cache
