@@ -282,8 +282,8 @@ class Trainer:
             raise Diverged(f"the loss became infinite or NaN at rate={self.rate}")
         return reading
 
-    def begins(self, threshold: float) -> float:
-        """The loss before the first update. Raises ValueError where that is below the threshold, or no number."""
+    def begins(self, threshold: float) -> None:
+        """Raise ValueError where the loss before the first update is below the threshold, or no number."""
         try:
             loss = self._read(self.state, threshold).loss
         except Diverged:
@@ -293,4 +293,3 @@ class Trainer:
                 f"threshold={threshold} lies above {loss:.4g}, the loss of the model that seed {self.seed} makes "
                 "before its first update; choose one that training has to reach"
             )
-        return loss

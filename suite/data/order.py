@@ -89,7 +89,6 @@ class FixedCycle(_FixedBatches):
     def __init__(self, examples: int, batch: int, seed: int | None) -> None:
         """``seed`` None keeps the examples in their stored order, as Caffe's cursor and Crossbow do."""
         _check(examples, batch)
-        self.examples = examples
         super().__init__(_batches(_permutation(examples, seed), batch))
 
 
