@@ -103,12 +103,7 @@ def example_count(workload: Workload) -> int:
 
 def sentences(workload: Workload, device: str) -> Iterator[tuple[Any, Tensor]]:
     """Batches of words for ever, padded and moved to the device beforehand."""
-    made = []
-    for rows in random_sentences(8 * workload.batch):
-        batch = collate(rows, rows)
-        moved = [part.to(device) for part in batch]
-        made.append((tuple(moved[:3]), moved[3]))
-    yield from cycle(made)
+    yield from cycle([collate(rows, rows, device) for rows in random_sentences(8 * workload.batch)])
 
 
 def random_sentences(count: int, chunk: int | None = None) -> list[list[list[int]]]:

@@ -154,7 +154,7 @@ def test_absent_and_incomplete_splits_are_refused(root: Path, tmp_path: Path) ->
 
 
 def test_verify_names_the_splits_that_are_not_whole(root: Path) -> None:
-    checks = {check.name: check for check in verify("imagenet", root).checks}
+    checks = {check.name: check for check in verify("imagenet", root)}
     assert checks["train size"].detail == "24 rows of 1,281,167"
     assert not checks["train size"].passed
     assert checks["train readable"].passed

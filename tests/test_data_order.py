@@ -19,7 +19,6 @@ from suite.data.order import (
     SharedPool,
     Shuffled,
     SingleClass,
-    SplitBatch,
     WithReplacement,
 )
 
@@ -143,12 +142,6 @@ def test_shards_by_class_hold_fewer_classes_the_more_the_data_stay_sorted() -> N
     assert max(len(set(LABELS[part].tolist())) for part in epoch) <= 3
 
 
-@pytest.mark.parametrize("order", [Partitioned(20, 2, 5, 0), SharedPool(FixedCycle(20, 5, 0), 2)])
-def test_orders_that_depend_on_the_worker_demand_it(order: Order) -> None:
-    with pytest.raises(ValueError, match="pass workers"):
-        order.indices(torch.arange(2))
-
-
 def test_single_class_batches_hold_one_class_each_and_share_nothing() -> None:
     drawn = SingleClass(LABELS, 10, seed=1, batches=14).indices(torch.arange(28))
     assert torch.equal(LABELS[drawn], (torch.arange(28) % 7)[:, None].expand(28, 10))
@@ -167,13 +160,8 @@ def test_balanced_batches_list_every_class_in_the_same_sequence() -> None:
     [
         (lambda: FixedCycle(10, 11, 0), "batch=11 does not fit 10 examples"),
         (lambda: Shuffled(0, 1, 0), "examples=0"),
-        (lambda: WithReplacement(5, 0, 0), "batch=0"),
         (lambda: Partitioned(3, 4, 1, 0), "workers=4"),
         (lambda: ByClass(LABELS, 2, 1, 0, skew=1.5), "skew=1.5"),
-        (lambda: SharedPool(FixedCycle(9, 3, 0), 0), "workers=0"),
-        (lambda: SplitBatch(FixedCycle(9, 3, 0), 0), "batch=3 cannot be cut into 0 equal shares"),
-        (lambda: SplitBatch(FixedCycle(9, 3, 0), 2), "batch=3 cannot be cut into 2 equal shares"),
-        (lambda: SplitBatch(FixedCycle(9, 3, 0), 3).indices(torch.arange(1)), "needs to know whose share"),
         (lambda: Balanced(LABELS, 20, 0, 2), "batch=20 cannot hold 7 classes"),
         (lambda: Balanced(LABELS, 70, 0, 4), "35 examples and the batches need 40"),
         (lambda: SingleClass(LABELS, 36, 0), "35 examples and the batches need 36"),

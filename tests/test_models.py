@@ -243,7 +243,7 @@ def test_googlenet_has_auxiliary_heads_in_training_only() -> None:
     ("name", "options", "message"),
     [
         ("lenet5", {}, "no network is called 'lenet5'; there are caffe_lenet, "),
-        ("resnet20", {"depth": 20}, "resnet20 cannot be built: .*'depth'; its options are classes"),
+        ("resnet20", {"depth": 20}, "network resnet20: .*'depth'; options are classes"),
         ("caffe_alexnet", {"input_size": 8}, r"an input of \(3, 8, 8\) leaves layer .*give a larger input_size"),
         ("caffe_googlenet", {"input_size": 32}, "auxiliary pool .*give a larger input_size"),
         ("linear", {"classes": 0}, "classes=0 must be at least 1"),

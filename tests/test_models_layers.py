@@ -1,7 +1,6 @@
 """Layers against literal twins of Caffe's loops."""
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -64,12 +63,6 @@ def test_pooling_is_caffes(size: int, kernel: int, stride: int, padding: int, av
     np.testing.assert_allclose(got, caffe_pool(x, kernel, stride, padding, average), rtol=0, atol=1e-14)
 
 
-@pytest.mark.parametrize("pool", [caffe_max_pool, caffe_average_pool])
-def test_pooling_with_gaps_is_refused(pool: Callable[..., nn.Module]) -> None:
-    with pytest.raises(ValueError, match="stride 3 leaves gaps"):
-        pool(2, 3)
-
-
 def test_across_channel_normalisation_is_caffes() -> None:
     n, alpha, beta = 5, 0.3, 0.75  # an alpha large enough to matter
     x = np.random.default_rng(0).normal(size=(2, 9, 3, 4))
@@ -92,8 +85,6 @@ def test_within_channel_normalisation_is_caffes() -> None:
             expected[:, :, i, j] = x[:, :, i, j] * scale**-beta
     got = WithinChannelLRN(n, alpha, beta)(torch.from_numpy(x)).numpy()
     np.testing.assert_allclose(got, expected, rtol=1e-13)
-    with pytest.raises(ValueError, match="odd window, not 4"):
-        WithinChannelLRN(4, alpha, beta)
 
 
 @pytest.mark.parametrize("shape", [(6, 4), (6, 4, 3, 3)])
@@ -110,11 +101,6 @@ def test_batch_norm_is_torchs_but_counts_no_batches(shape: tuple[int, ...]) -> N
     torch.testing.assert_close(ours.running_mean, theirs.running_mean)
     torch.testing.assert_close(ours.running_var, theirs.running_var)
     torch.testing.assert_close(ours.eval()(x), theirs.eval()(x))
-    ours.reset_running_stats()
-    assert ours.running_mean is not None
-    assert ours.running_var is not None
-    assert (ours.running_mean == 0).all()
-    assert (ours.running_var == 1).all()
 
 
 def test_option_a_shortcut_keeps_every_second_pixel_and_adds_empty_channels() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median, stdev
 
 from suite.batch_size.law import InverseLawFit, Updates, fit_inverse_law
@@ -68,8 +68,7 @@ def fit_knee(seconds: Mapping[int, float]) -> Knee:
     assert best is not None
     _, gamma, corner = best
     fitted = Knee(math.exp(gamma), math.exp(corner), 0.0)
-    misfit = max(abs(fitted.seconds(b) / seconds[b] - 1) for b in batches)
-    return Knee(fitted.seconds_per_example, fitted.knee, misfit)
+    return replace(fitted, misfit=max(abs(fitted.seconds(b) / seconds[b] - 1) for b in batches))
 
 
 def time_updates(

@@ -38,7 +38,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from suite.batch_size.choice import Method, check_numbers, check_pair, check_sizes
 from suite.batch_size.law import FitError, Updates
@@ -72,10 +72,6 @@ class JointLaw:
         """kappa rate / M, the floor of the loss over the threshold."""
         return self.noise * rate / batch
 
-    def smallest(self, rate: float) -> float:
-        """The batch size above which the threshold is reached at this rate."""
-        return self.noise * rate
-
     def predict(self, batch: float, rate: float) -> float:
         """Updates to the threshold, infinite where it is never reached.
 
@@ -87,16 +83,6 @@ class JointLaw:
         """
         load = self.load(batch, rate)
         return math.inf if load >= 1 else (self.way - self.relaxation * math.log1p(-load)) / rate
-
-
-class _Points(NamedTuple):
-    """Rates, batch sizes, means of log updates, their standard errors, and where a limit stands for one; all [P]."""
-
-    rate: np.ndarray
-    batch: np.ndarray
-    mean: np.ndarray
-    error: np.ndarray
-    limited: np.ndarray
 
 
 def arrived(counts: Counts) -> list[tuple[float, Updates]]:
@@ -114,18 +100,18 @@ def fit_joint_law(counts: Counts, *, pole: bool = True) -> JointLaw:
     Raises:
         FitError: fewer than two points at which every seed arrived.
     """
-    points = _points(counts)
-    ratio = points.rate / points.batch  # [P]
-    top = float(ratio[~points.limited].max())
+    rates, batches, mean, error, limited = _points(counts)
+    ratio = rates / batches  # [P]
+    top = float(ratio[~limited].max())
 
     def residuals(theta: np.ndarray) -> np.ndarray:
         rest = np.maximum(1 - theta[2] * ratio / top, NEVER)  # [P], how far a point is from the pole
         times = np.exp(theta[0]) - np.exp(theta[1]) * np.log(rest)
-        misfit = (np.log(times / points.rate) - points.mean) / points.error
+        misfit = (np.log(times / rates) - mean) / error
         bounded = np.where(rest > NEVER, np.minimum(misfit, 0), 0)
-        return np.append(np.where(points.limited, bounded, misfit), pole * (theta[1] - theta[0]) / PENALTY)
+        return np.append(np.where(limited, bounded, misfit), pole * (theta[1] - theta[0]) / PENALTY)
 
-    shortest = math.log((np.exp(points.mean) * points.rate).min())
+    shortest = math.log((np.exp(mean) * rates).min())
     bounds = [-np.inf, -np.inf, 0.0], [np.inf, np.inf, FARTHEST if pole else FIRST_ORDER]
     starts = (
         [(shortest, share) for share in STARTS] if pole else [(shortest - math.log(FIRST_ORDER), FIRST_ORDER / 2)]
@@ -135,8 +121,10 @@ def fit_joint_law(counts: Counts, *, pole: bool = True) -> JointLaw:
     return JointLaw(math.exp(best.x[0]), math.exp(best.x[1]), float(best.x[2]) / top)
 
 
-def _points(counts: Counts) -> _Points:
-    """The points to fit. A point's squared error is half its own seeds' and half that of the median point."""
+def _points(counts: Counts) -> tuple[np.ndarray, ...]:
+    """Rates, batch sizes, means of log updates, their standard errors, and where a limit stands for one; all [P].
+
+    A point's squared error is half its own seeds' and half that of the median point."""
     found = [(rate, u) for rate, curve in sorted(counts.items()) for u in curve]
     limited = np.array([u.censored > 0 for _, u in found], dtype=bool)
     if (usable := int((~limited).sum())) < 2:
@@ -144,13 +132,8 @@ def _points(counts: Counts) -> _Points:
     logs = [np.log([n or u.limit or math.nan for n in u.seen]) for _, u in found]
     own = np.array([np.std(each, ddof=1) / math.sqrt(len(each)) if len(each) > 1 else 0.0 for each in logs])
     error = np.sqrt((own**2 + np.median(own[~limited]) ** 2) / 2 + LEAST_ERROR**2)
-    return _Points(
-        np.array([rate for rate, _ in found]),
-        np.array([float(u.batch) for _, u in found]),
-        np.array([float(np.mean(each)) for each in logs]),
-        error,
-        limited,
-    )
+    rates, batches = np.array([(rate, u.batch) for rate, u in found]).T
+    return rates, batches, np.array([np.mean(each) for each in logs]), error, limited
 
 
 Pair = tuple[int, float]  # batch size, learning rate

@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from suite.claims.intervals import Interval, quantile
 from suite.lazy import np, scipy
@@ -123,10 +122,9 @@ def fit_inverse_law(measured: Sequence[Updates], *, blocks: bool = False) -> Inv
     Source: ``reference_impls.inverse_law_model``, Eqs. 2 and 13.
     """
     usable, left_out = _usable(measured)
-    rows = _rows(usable, blocks)
-    theta, y, batch, effects = rows.theta, rows.y, rows.batch, rows.effects
+    batch, runs, hidden, effects = _rows(usable, blocks)
+    y, theta = _imputed(np.log(runs), hidden, 1 / batch, effects)
     residual = y - _model(theta, 1 / batch, effects)
-    hidden = rows.hidden
     degrees = len(y) - len(theta) - int(hidden.sum())
     jacobian = _jacobian(theta, 1 / batch, effects)
     variance = float(residual @ residual) / degrees if degrees > 0 else math.nan
@@ -166,32 +164,21 @@ def _usable(measured: Sequence[Updates]) -> tuple[list[Updates], tuple[int, ...]
     return usable, left_out
 
 
-class _Rows(NamedTuple):
-    """One row per run; ``theta`` [2 + seeds - 1] is the fit to ``y``, logarithms with censored ones imputed."""
-
-    y: np.ndarray
-    batch: np.ndarray
-    hidden: np.ndarray
-    effects: np.ndarray
-    theta: np.ndarray
-
-
-def _rows(usable: Sequence[Updates], blocks: bool) -> _Rows:
+def _rows(usable: Sequence[Updates], blocks: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """One row per run: its batch size, its updates or limit, whether it is censored, and the effects of its seed."""
     if blocks and len({len(u.seen) for u in usable}) != 1:
         raise FitError("blocks need the same seeds at every batch size; fit without blocks")
     batch = np.array([float(u.batch) for u in usable for _ in u.seen])
     n = np.array([value if value is not None else u.limit for u in usable for value in u.seen], dtype=float)
     hidden = np.array([value is None for u in usable for value in u.seen])
     seeds = np.array([j for u in usable for j in range(len(u.seen))]) if blocks else np.zeros(len(n), dtype=int)
-    effects = _contrasts(seeds)
-    y, theta = _imputed(np.log(n), hidden, 1 / batch, effects)
-    return _Rows(y, batch, hidden, effects, theta)
+    return batch, n, hidden, _contrasts(seeds)
 
 
 def _imputed(
     y: np.ndarray, hidden: np.ndarray, inverse: np.ndarray, effects: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Logarithms with censored ones at their mean beyond the limit, and the parameters fitted to them."""
+    """Logarithms with censored ones at their mean beyond the limit, and the parameters [1 + seeds] fitted to them."""
     limits, y = y[hidden], y.copy()
     theta = _minimise(y, inverse, effects, *_start(inverse, np.exp(y)))
     for _ in range(EM_STEPS if hidden.any() else 0):

@@ -39,8 +39,6 @@ class Monitor:
     crossed: dict[float, int] = field(default_factory=dict)  # threshold -> first update below it
 
     def __post_init__(self) -> None:
-        if not self.thresholds or any(not 0 < t < math.inf for t in self.thresholds):
-            raise ValueError(f"monitor {self.name}: thresholds {self.thresholds} must be positive and finite")
         self.thresholds = tuple(sorted(set(self.thresholds), reverse=True))
 
     @property
@@ -95,10 +93,6 @@ class Search:
         ``every`` above 1 is a coarse recording grid like the paper's on CIFAR, where crossings are multiples
         of it: nothing is replayed.
         """
-        if growth < 0 or every < 1:
-            raise ValueError(f"a test grid needs growth={growth} of at least 0 and every={every} of at least 1")
-        if limit < 1:
-            raise ValueError(f"limit={limit} updates must be at least 1")
         self.monitors, self.growth, self.every, self.limit = tuple(monitors), growth, every, limit
         self.tests: list[Test] = []
         self._anchor = (update, state)  # the last test on the grid, passed
@@ -278,29 +272,18 @@ class Trainer:
         return None if found is None else float(found)
 
     def _read(self, state: Any, threshold: float) -> LossReading:
-        self.flat.load(*state)
         inputs, targets = self.sample
-        self.flat.module.eval()
-        missing = False  # a loss was NaN, which ``read_loss`` takes for infinite
-
-        def chunks() -> Any:
-            nonlocal missing
-            with torch.no_grad():
-                for x, y in zip(inputs.split(TEST_CHUNK), targets.split(TEST_CHUNK), strict=True):
-                    loss = self.loss(self.flat.module(x), y).item()
-                    missing = missing or math.isnan(loss)
-                    yield loss * len(y), len(y)
-
-        try:
-            reading = read_loss(chunks(), len(targets), threshold)
-        finally:
-            self.flat.module.train()
+        with self.flat.evaluating():
+            self.flat.load(*state)
+            chunks = zip(inputs.split(TEST_CHUNK), targets.split(TEST_CHUNK), strict=True)
+            sums = ((self.loss(self.flat.module(x), y).item() * len(y), len(y)) for x, y in chunks)
+            reading = read_loss(sums, len(targets), threshold)
         if math.isinf(reading.loss):
-            raise Diverged(f"the loss became {'NaN' if missing else 'infinite'} at rate={self.rate}")
+            raise Diverged(f"the loss became infinite or NaN at rate={self.rate}")
         return reading
 
-    def begins(self, threshold: float) -> float:
-        """The loss before the first update. Raises ValueError where that is below the threshold, or no number."""
+    def begins(self, threshold: float) -> None:
+        """Raise ValueError where the loss before the first update is below the threshold, or no number."""
         try:
             loss = self._read(self.state, threshold).loss
         except Diverged:
@@ -310,4 +293,3 @@ class Trainer:
                 f"threshold={threshold} lies above {loss:.4g}, the loss of the model that seed {self.seed} makes "
                 "before its first update; choose one that training has to reach"
             )
-        return loss

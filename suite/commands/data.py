@@ -37,8 +37,8 @@ def verify_sets(names: options.DatasetNames = None, *, data: options.DataOption 
     """
     from suite.data.verify import verify  # with torch, which `data list` must not wait for
 
-    reports = [verify(each, data) for each in names or [n for n in DATASETS if available(n, data)[0]]]
-    for found in reports:
-        for part in found.checks:
-            print(f"{found.name:<20} {'ok' if part.passed else 'WRONG':<6} {part.name}: {part.detail}")
-    raise typer.Exit(0 if all(found.passed for found in reports) else 1)
+    wanted = names or [name for name in DATASETS if available(name, data)[0]]
+    checks = [(name, check) for name in wanted for check in verify(name, data)]
+    for name, check in checks:
+        print(f"{name:<20} {'ok' if check.passed else 'WRONG':<6} {check.name}: {check.detail}")
+    raise typer.Exit(0 if all(check.passed for _, check in checks) else 1)

@@ -104,8 +104,6 @@ class Processes:
     """
 
     def __init__(self, group: Group, *, rows: int = 1, lanes: int = 1, in_place: bool = False):
-        if rows < 1 or lanes < 1:
-            raise ValueError(f"a collective needs at least one row and one lane, not rows={rows}, lanes={lanes}")
         self.group, self.rows, self.in_place = group, rows, in_place
         self.workers = group.size * rows
         self.lanes = group.lanes(lanes)
@@ -135,7 +133,6 @@ class Processes:
         return self.start(rows, each).wait()
 
 
-@dataclass
 class CountingCollective:
     """Another collective, with what it sends counted.
 
@@ -143,19 +140,12 @@ class CountingCollective:
     sends less than the numbers it is given (rounded, compressed) says so by a ``sent`` of its own.
     """
 
-    inner: Collective
-    sent: int = 0
-
-    @property
-    def workers(self) -> int:
-        return self.inner.workers
-
-    @property
-    def rows(self) -> int:
-        return self.inner.rows
+    def __init__(self, inner: Any):
+        self.inner, self.sent = inner, 0
+        self.workers, self.rows = inner.workers, inner.rows
 
     def start(self, rows: Tensor, each: int | None = None) -> Pending:
-        inner: Any = self.inner
+        inner = self.inner
         before = getattr(inner, "sent", None)
         pending: Pending = inner.start(rows, each)
         if before is not None:

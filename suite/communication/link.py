@@ -22,8 +22,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 COMMAND_SECONDS = 10.0
 INTERFACE = "lab0"  # of every host, on the link to the bridge
-MOST = 250  # hosts
-SLOWEST, FASTEST = 1e6, 4e10  # bits per second that shape() accepts
 PAYLOAD = 1448 / 1514  # share of a full Ethernet frame that TCP delivers
 NEW_NETWORK = 0x40000000  # CLONE_NEWNET
 
@@ -86,10 +84,8 @@ def address(rank: int) -> str:
 def shape(interface: str, bits_per_second: float) -> None:
     """Limit what leaves by ``interface``, from inside its namespace; call it at both ends.
 
-    Raises ValueError for a rate out of range, NoLab when tc refuses.
+    Raises NoLab when tc refuses.
     """
-    if not SLOWEST <= bits_per_second <= FASTEST:
-        raise ValueError(f"rate {bits_per_second:g} bit/s must lie between {SLOWEST:g} and {FASTEST:g}")
     # the bucket must hold what one timer tick lets through, and at least a few frames of veth's 64 KiB segments
     burst = max(128_000, int(bits_per_second / 8 / 250))
     _call("tc", "qdisc", "replace", "dev", interface, "root", "tbf", "rate", f"{bits_per_second:.0f}bit",
@@ -101,15 +97,12 @@ def lab(hosts: int = 2, bits_per_second: float = 0.0) -> Iterator[tuple[str, ...
     """Fresh hosts on one bridge, gone with all they hold at the end; gives the paths of their namespaces by rank.
 
     Args:
-        hosts: how many.
+        hosts: how many, 2 to 250.
         bits_per_second: of each host's link, in either direction; 0 leaves it as fast as the machine is.
 
     Raises:
         NoLab: saying what is missing.
-        ValueError: for a number of hosts or a rate out of range.
     """
-    if not 2 <= hosts <= MOST:
-        raise ValueError(f"a lab has 2 to {MOST} hosts, not {hosts}")
     if sys.platform != "linux" or not (shutil.which("ip") and shutil.which("tc")):
         raise NoLab("network namespaces need Linux with iproute2 (the programs ip and tc)")
     with contextlib.ExitStack() as held:

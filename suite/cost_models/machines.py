@@ -41,15 +41,13 @@ class Machine:
 
     def centre(self) -> Setting:
         """Geometric middle of every range."""
-        middle = lambda ends: (ends[0] * ends[1]) ** 0.5
-        return Setting(
-            self.peak * middle(self.efficiency), self.memory, middle(self.alpha), middle(self.beta), middle(self.call)
-        )
+        share, *rest = ((low * high) ** 0.5 for low, high in (self.efficiency, self.alpha, self.beta, self.call))
+        return Setting(self.peak * share, self.memory, *rest)
 
     def corners(self) -> Iterator[Setting]:
         """All 16 combinations of the ends of the ranges."""
-        for share, alpha, beta, call in itertools.product(self.efficiency, self.alpha, self.beta, self.call):
-            yield Setting(self.peak * share, self.memory, alpha, beta, call)
+        for share, *rest in itertools.product(self.efficiency, self.alpha, self.beta, self.call):
+            yield Setting(self.peak * share, self.memory, *rest)
 
 
 # Devices, peak, memory: NVIDIA Tesla P100 and DGX-1 data sheets (8 P100 SXM2, 10.6 TFLOP/s, 732 GB/s).

@@ -31,10 +31,6 @@ class AllReduce:
     kind: Literal["ring", "tree"] = "ring"
     call: float = 0.0
 
-    def __post_init__(self) -> None:
-        if self.workers < 1 or self.alpha < 0 or self.beta <= 0 or self.call < 0:
-            raise ValueError(f"{self}: needs at least one worker, a latency of 0 or more and a positive bandwidth")
-
     @property
     def steps(self) -> int:
         """Messages one after another."""
@@ -102,8 +98,6 @@ class Wire:
     """Lanes that share a link: latencies pass side by side, transfers one after another, first come first served."""
 
     def __init__(self, cost: AllReduce, lanes: int):
-        if lanes < 1:
-            raise ValueError(f"lanes={lanes} must be at least 1")
         self._cost, self._lanes, self._link, self._next = cost, [0.0] * lanes, 0.0, 0
 
     def sum(self, ready: float, size: float) -> float:
@@ -153,8 +147,6 @@ def delayed(network: NetworkTimes, cost: AllReduce, delay: int, iterations: int 
 
     ``delay`` threads and buffers: the sum of iteration t travels on lane t mod delay.
     """
-    if delay < 1:
-        raise ValueError(f"delay={delay} must be at least 1; without delay it is synchronous")
     wire, now = Wire(cost, delay), 0.0
     ends: list[float] = []
     began: list[float] = []

@@ -157,7 +157,7 @@ def present_files(name: str, split: str, root: Path | None = None) -> tuple[Path
     folder = locate(name, root)
     files = split_files(name, split, folder) if folder else []
     if folder is None or not files:
-        raise DataError(f"{name}: {folder} lacks split {split}" if folder else missing(name, root))
+        raise DataError(f"{name}: {folder} lacks split {split}; copy it again" if folder else missing(name, root))
     return folder, files
 
 
@@ -166,13 +166,11 @@ def available(name: str, root: Path | None = None) -> tuple[bool, str]:
     info = dataset(name)
     if info.embedded:
         return True, f"{name} is generated, nothing to download"
-    folder = locate(name, root)
-    if folder is None:
-        return False, missing(name, root)
-    absent = [split for split in info.sizes if not split_files(name, split, folder)]
-    if absent:
-        return False, f"{name}: {folder} lacks the files of split {', '.join(absent)}; copy it again"
-    return True, str(folder)
+    try:
+        folders = [present_files(name, split, root)[0] for split in info.sizes]
+    except DataError as error:
+        return False, str(error)
+    return True, str(folders[0])
 
 
 def missing(name: str, root: Path | None = None) -> str:

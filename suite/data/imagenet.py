@@ -22,9 +22,9 @@ import warnings
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, count, islice
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -123,15 +123,12 @@ class Shards:
             file = self.files[shard]
             row = 0
             for table in parquet.batches("imagenet", file, dataset("imagenet").columns, rows=TOGETHER):
-                if row + len(table) <= skip:
-                    row += len(table)
-                    continue
-                for entry in table.to_pylist():
-                    if row >= skip:
-                        where = f"imagenet: row {row} of {file}"
-                        label = parquet.labelled(entry["label"], classes, where)
-                        yield where, parquet.encoded(entry["image"], where), label
-                    row += 1
+                begin = max(0, skip - row)
+                for at, entry in enumerate(table.slice(begin).to_pylist(), start=row + begin):
+                    where = f"imagenet: row {at} of {file}"
+                    label = parquet.labelled(entry["label"], classes, where)
+                    yield where, parquet.encoded(entry["image"], where), label
+                row += len(table)
             shard, skip = (shard + 1) % len(self.files), 0
 
 
@@ -179,9 +176,6 @@ def open_rows(split: str, root: Path | None) -> Shards | ClassFolders:
 
 SIDE = 256  # pixels, as all papers store ImageNet
 CHUNK = 32  # pictures that a worker decodes at a time
-
-# number of the batch, its pictures in chunks, its labels
-_Submitted = tuple[int, "list[Future[np.ndarray] | np.ndarray]", np.ndarray]
 
 
 class ImageBatch(NamedTuple):
@@ -234,13 +228,15 @@ class ImageNetStream:
         self.examples = self.source.examples
         self.batches_per_epoch = -(-self.examples // batch)
         self.device = torch.device(device)
-        count = (os.cpu_count() or 1) if processes is None else processes
-        self._pool: ProcessPoolExecutor | None = None
-        if count > 0:
-            # spawn: a fork would copy this process's threads' locks in whatever state they are
-            spawn = multiprocessing.get_context("spawn")
-            # there is one per core, so each computes alone
-            self._pool = ProcessPoolExecutor(count, spawn, initializer=torch.set_num_threads, initargs=(1,))
+        processes = (os.cpu_count() or 1) if processes is None else processes
+        # spawn: a fork would copy this process's threads' locks in whatever state they are
+        spawn = multiprocessing.get_context("spawn")
+        # there is one per core, so each computes alone
+        self._pool: Executor = (
+            ProcessPoolExecutor(processes, spawn, initializer=torch.set_num_threads, initargs=(1,))
+            if processes
+            else ThreadPoolExecutor(1)
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -250,14 +246,10 @@ class ImageNetStream:
 
     def close(self) -> None:
         """End the worker processes; batches not yet delivered are dropped."""
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-            self._pool = None
+        self._pool.shutdown(cancel_futures=True)
 
     def batches(self, first: int = 0) -> Iterator[ImageBatch]:
         """Batches ``first``, ``first`` + 1, ... without end."""
-        if first < 0:
-            raise ValueError(f"batch number {first} must not be negative")
         delivery = _Delivery(self.device)
         host = self._host_batches(first)
         # one batch is copied to the device while the one before it is used
@@ -268,36 +260,20 @@ class ImageNetStream:
             yield delivery.receive(current)
 
     def _host_batches(self, first: int) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-        waiting: deque[_Submitted] = deque()
-        for number, parts, labels in self._submitted(first):
-            waiting.append((number, parts, labels))
-            if len(waiting) < self.ahead:
-                continue
-            ready, pieces, targets = waiting.popleft()
-            pixels = [piece.result() if isinstance(piece, Future) else piece for piece in pieces]
-            yield ready, np.concatenate(pixels), targets
-
-    def _submitted(self, first: int) -> Iterator[_Submitted]:
-        """Batches whose pictures are being decoded."""
-        number = first
-        while True:
-            in_epoch = number % self.batches_per_epoch
-            rows = self.source.rows(in_epoch * self.batch)
-            for _ in range(in_epoch, self.batches_per_epoch):
-                taken = [next(rows) for _ in range(self.batch)]
-                pictures = [(where, content) for where, content, _ in taken]
-                chunks = [pictures[at : at + CHUNK] for at in range(0, len(pictures), CHUNK)]
-                yield (
-                    number,
-                    [self._decode(chunk) for chunk in chunks],
-                    np.array([label for *_, label in taken], np.int64),
-                )
-                number += 1
-
-    def _decode(self, chunk: list[tuple[str, bytes]]) -> Future[np.ndarray] | np.ndarray:
-        if self._pool is None:
-            return decode_resized(chunk, self.side)
-        return self._pool.submit(decode_resized, chunk, self.side)
+        """Batches by number, with ``ahead`` of them being decoded."""
+        waiting: deque[tuple[int, list[Future[np.ndarray]], np.ndarray]] = deque()
+        for number in count(first):
+            place = number % self.batches_per_epoch
+            if number == first or place == 0:
+                rows = self.source.rows(place * self.batch)
+            taken = list(islice(rows, self.batch))
+            pictures = [(where, content) for where, content, _ in taken]
+            chunks = [pictures[at : at + CHUNK] for at in range(0, len(pictures), CHUNK)]
+            parts = [self._pool.submit(decode_resized, chunk, self.side) for chunk in chunks]
+            waiting.append((number, parts, np.array([label for *_, label in taken], np.int64)))
+            if len(waiting) == self.ahead:
+                ready, parts, targets = waiting.popleft()
+                yield ready, np.concatenate([part.result() for part in parts]), targets
 
 
 class _Delivery:

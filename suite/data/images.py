@@ -151,17 +151,15 @@ def _decode(info: DatasetInfo, files: list[Path], rows: int) -> tuple[np.ndarray
     assert info.shape is not None
     inputs = np.empty((rows, *info.shape), np.uint8)
     targets = np.empty(rows, np.int64)
-    picture_column, label_column = info.columns
+    picture, label = info.columns
     filled = 0
     for file in files:
         first = filled
         for table in parquet.batches(info.name, file, info.columns):
-            pictures = table.column(picture_column).to_pylist()
-            labels = table.column(label_column).to_pylist()
-            for picture, label in zip(pictures, labels, strict=True):
+            for entry in table.to_pylist():
                 where = f"{info.name}: row {filled - first} of {file}"
-                inputs[filled] = decode_picture(picture, info.shape, where)
-                targets[filled] = parquet.labelled(label, info.classes, where)
+                inputs[filled] = decode_picture(entry[picture], info.shape, where)
+                targets[filled] = parquet.labelled(entry[label], info.classes, where)
                 filled += 1
     return inputs, targets
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Sequence
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Self
 
@@ -34,7 +35,7 @@ class Order(ABC):
     def indices(self, numbers: Tensor, workers: Tensor | None = None) -> Tensor:
         """Examples [n, batch] int64 of the batches ``numbers`` [n] int64 of ``workers`` [n] int64.
 
-        Orders that serve all workers from one stream ignore ``workers``; the others demand it.
+        Orders that serve all workers from one stream ignore ``workers``; the others need it.
         """
 
     def to(self, device: torch.device | str) -> Self:
@@ -88,7 +89,6 @@ class FixedCycle(_FixedBatches):
     def __init__(self, examples: int, batch: int, seed: int | None) -> None:
         """``seed`` None keeps the examples in their stored order, as Caffe's cursor and Crossbow do."""
         _check(examples, batch)
-        self.examples = examples
         super().__init__(_batches(_permutation(examples, seed), batch))
 
 
@@ -106,25 +106,19 @@ class Shuffled(Order):
         self.examples, self.batch, self.seed = examples, batch, seed
         self.batches_per_epoch = -(-examples // batch)
         self._device = torch.device("cpu")
-        self._epochs: dict[int, Tensor] = {}
+        self._epoch = lru_cache(self.KEPT)(self._drawn)
 
     def indices(self, numbers: Tensor, workers: Tensor | None = None) -> Tensor:
         places = [divmod(number, self.batches_per_epoch) for number in numbers.tolist()]
         rows = [self._epoch(epoch)[place] for epoch, place in places]
         return torch.stack(rows) if rows else torch.empty(0, self.batch, dtype=torch.int64, device=self._device)
 
-    def _epoch(self, epoch: int) -> Tensor:
-        order = self._epochs.pop(epoch, None)
-        if order is None:
-            order = _batches(_permutation(self.examples, self.seed, epoch), self.batch).to(self._device)
-        self._epochs[epoch] = order  # last in the dict: most recently used
-        while len(self._epochs) > self.KEPT:
-            del self._epochs[next(iter(self._epochs))]
-        return order
+    def _drawn(self, epoch: int) -> Tensor:
+        return _batches(_permutation(self.examples, self.seed, epoch), self.batch).to(self._device)
 
     def to(self, device: torch.device | str) -> Self:
         self._device = torch.device(device)
-        self._epochs.clear()
+        self._epoch.cache_clear()
         return self
 
 
@@ -138,8 +132,6 @@ class WithReplacement(Order):
     DRAWN = 256  # examples, of as many batches as they make
 
     def __init__(self, examples: int, batch: int, seed: int) -> None:
-        if examples < 1 or batch < 1:
-            raise ValueError(f"examples={examples} and batch={batch} must both be at least 1")
         self.examples, self.batch, self.seed = examples, batch, seed
         self.batches_per_epoch = -(-examples // batch)
         self._together = max(1, self.DRAWN // batch)  # batches of a draw
@@ -187,8 +179,7 @@ class Partitioned(Order):
         self._order = torch.cat(parts)
 
     def indices(self, numbers: Tensor, workers: Tensor | None = None) -> Tensor:
-        if workers is None:
-            raise ValueError("a partitioned order needs to know whose batch it is; pass workers [n]")
+        assert workers is not None
         first = (numbers % self.batches_per_epoch)[:, None] * self.batch  # of a batch in its worker's permutation
         places = (first + torch.arange(self.batch, device=numbers.device)) % self._sizes[workers][:, None]
         return self._order[self._starts[workers][:, None] + places]
@@ -221,15 +212,12 @@ class SharedPool(Order):
     """
 
     def __init__(self, order: Order, workers: int) -> None:
-        if workers < 1:
-            raise ValueError(f"workers={workers} must be at least 1")
         self.order, self.workers, self.batch = order, workers, order.batch
         # the epoch ends, for every worker, with the round in which the common order's does
         self.batches_per_epoch = -(-order.batches_per_epoch // workers)
 
     def indices(self, numbers: Tensor, workers: Tensor | None = None) -> Tensor:
-        if workers is None:
-            raise ValueError("a shared pool needs to know whose batch it is; pass workers [n]")
+        assert workers is not None
         return self.order.indices(numbers * self.workers + workers)
 
 
@@ -237,14 +225,12 @@ class SplitBatch(Order):
     """Data parallelism: each batch of a common order is cut into equal consecutive shares, one per worker."""
 
     def __init__(self, order: Order, workers: int) -> None:
-        if workers < 1 or order.batch % workers:
-            raise ValueError(f"batch={order.batch} cannot be cut into {workers} equal shares; choose a multiple")
+        """``workers`` divide the order's batch."""
         self.order, self.workers, self.batch = order, workers, order.batch // workers
         self.batches_per_epoch = order.batches_per_epoch
 
     def indices(self, numbers: Tensor, workers: Tensor | None = None) -> Tensor:
-        if workers is None:
-            raise ValueError("a split batch needs to know whose share it is; pass workers [n]")
+        assert workers is not None
         shares = self.order.indices(numbers).view(len(numbers), self.workers, self.batch)
         return shares[torch.arange(len(numbers), device=numbers.device), workers]
 
@@ -313,16 +299,11 @@ def word_batches(lengths: Tensor | Sequence[int], words: int, seed: int | None, 
         epoch: which permutation.
 
     Raises:
-        ValueError: no sentence, a sentence without words, or ``words`` below 1.
+        ValueError: ``words`` below 1.
     """
     counts = torch.as_tensor(lengths, dtype=torch.int64)
     if words < 1:
         raise ValueError(f"words={words} must be at least 1")
-    if not len(counts):
-        raise ValueError("word batches need at least one sentence")
-    if int(counts.min()) < 1:
-        empty = int(counts.argmin())
-        raise ValueError(f"sentence {empty} has {int(counts[empty])} target words; leave it out")
     order = _permutation(len(counts), seed, epoch)
     ends = counts[order].cumsum(0)  # words up to and including each sentence
     cuts, filled = [0], 0
@@ -338,23 +319,16 @@ class WordOrder:
     """Batches by number over all epochs. Epochs differ in their number of batches."""
 
     def __init__(self, lengths: Tensor | Sequence[int], words: int, seed: int) -> None:
-        self.lengths, self.words, self.seed = torch.as_tensor(lengths, dtype=torch.int64), words, seed
+        counts = torch.as_tensor(lengths, dtype=torch.int64)
         self._starts = [0]  # number of the first batch of each epoch known so far
-        self._latest: tuple[int, list[Tensor]] = (-1, [])
+        self._epoch = lru_cache(1)(partial(word_batches, counts, words, seed))
 
     def sentences(self, number: int) -> Tensor:
         """Sentences [b] int64 of batch ``number``; the epochs before it are counted once, on first use."""
-        if number < 0:
-            raise ValueError(f"batch number {number} must not be negative")
         while self._starts[-1] <= number:
             self._starts.append(self._starts[-1] + len(self._epoch(len(self._starts) - 1)))
         epoch = bisect_right(self._starts, number) - 1
         return self._epoch(epoch)[number - self._starts[epoch]]
-
-    def _epoch(self, epoch: int) -> list[Tensor]:
-        if self._latest[0] != epoch:
-            self._latest = epoch, word_batches(self.lengths, self.words, self.seed, epoch)
-        return self._latest[1]
 
 
 def padded(rows: Sequence[Sequence[int]], pad: int) -> Tensor:

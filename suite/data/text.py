@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from itertools import accumulate, zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -49,9 +50,8 @@ def number_phrases(split: str) -> list[tuple[str, str]]:
     first, so a model must both segment and reorder.
     """
     sizes = dataset("number_phrases").sizes
-    before = list(sizes)[: list(sizes).index(split)]
-    start = sum(sizes[each] for each in before)
-    return list(_phrases()[start : start + sizes[split]])
+    end = dict(zip(sizes, accumulate(sizes.values()), strict=True))[split]
+    return list(_phrases()[end - sizes[split] : end])
 
 
 Pair = tuple[str, str]
@@ -140,15 +140,14 @@ def _from_text(info: DatasetInfo, files: list[Path]) -> Iterator[tuple[str, str,
         found = ", ".join(path.name for path in files)
         raise DataError(f"{info.name}: {files[0].parent} holds {found}; keep one .de and one .en file per split")
     lines = _lines(info, german[0]), _lines(info, english[0])
-    shorter = min(map(len, lines))
-    for number in range(shorter):
-        yield f"line {number + 1} of {german[0]} and {english[0]}", lines[0][number], lines[1][number]
-    if len(lines[0]) != len(lines[1]):
-        longer, other = (german[0], english[0]) if len(lines[0]) > shorter else (english[0], german[0])
-        raise DataError(
-            f"{info.name}: line {shorter + 1} of {longer} has no partner, since {other} "
-            f"ends at line {shorter}; copy both files again"
-        )
+    for number, (de, en) in enumerate(zip_longest(*lines), start=1):
+        if de is None or en is None:
+            longer, other = (english[0], german[0]) if de is None else (german[0], english[0])
+            raise DataError(
+                f"{info.name}: line {number} of {longer} has no partner, since {other} "
+                f"ends at line {number - 1}; copy both files again"
+            )
+        yield f"line {number} of {german[0]} and {english[0]}", de, en
 
 
 def _lines(info: DatasetInfo, path: Path) -> list[str]:

@@ -31,6 +31,8 @@ RULES: dict[str, str] = {
     "standardise-global": "x minus mean over deviation of all of the training set's pixels (Torch7's MNIST)",
 }
 
+# Shift and scale of the rules that look at no picture
+FIXED = {"as-is": (0.0, 1.0), "scale": (0.0, 1 / 256), "unit": (0.0, 1 / 255), "signed": (127.5, 1 / 127.5)}
 _FIT_ROWS = 4096  # pictures summed at a time, bounding the float64 copy to about 100 MB for CIFAR
 
 
@@ -85,15 +87,9 @@ def fit(rule: str, inputs: Tensor, size: int | None = None) -> Transform:
 
 
 def _statistics(rule: str, inputs: Tensor) -> tuple[Tensor, Tensor]:
-    if rule == "as-is":
-        return torch.zeros(()), torch.ones(())
-    zero, one = torch.zeros(1, 1, 1), torch.ones(())
-    if rule == "scale":
-        return zero, one / 256
-    if rule == "unit":
-        return zero, one / 255
-    if rule == "signed":
-        return zero + 127.5, one / 127.5
+    if rule in FIXED:
+        shift, scale = FIXED[rule]
+        return torch.full((1, 1, 1), shift), torch.tensor(scale)
     if not len(inputs):
         raise ValueError(f"transform {rule!r} needs a training set and got no pictures")
     total = torch.zeros(inputs.shape[1:], dtype=torch.float64)
@@ -104,7 +100,7 @@ def _statistics(rule: str, inputs: Tensor) -> tuple[Tensor, Tensor]:
         squares += values.square().sum(0).cpu()
     mean_image, square_image = total / len(inputs), squares / len(inputs)
     if rule == "mean-image":
-        return mean_image, one
+        return mean_image, torch.ones(())
     over = (1, 2) if rule == "standardise" else (0, 1, 2)
     mean = mean_image.mean(over, keepdim=True)
     deviation = (square_image.mean(over, keepdim=True) - mean.square()).clamp(min=0).sqrt()

@@ -21,20 +21,7 @@ class Check:
     detail: str
 
 
-@dataclass(frozen=True)
-class IntegrityReport:
-    """What :func:`verify` found."""
-
-    name: str
-    checks: tuple[Check, ...]
-
-    @property
-    def passed(self) -> bool:
-        """Whether every check passed."""
-        return all(check.passed for check in self.checks)
-
-
-def verify(name: str, root: Path | None = None) -> IntegrityReport:
+def verify(name: str, root: Path | None = None) -> list[Check]:
     """Read a data set and compare it with what is known of it (of ImageNet, footers and first pictures).
 
     A missing or damaged set is a failed check, not an exception; only an unknown name raises DataError.
@@ -51,7 +38,7 @@ def verify(name: str, root: Path | None = None) -> IntegrityReport:
                 checks += _images(load_images(name, split, root))
     except DataError as error:
         checks.append(Check("readable", False, str(error)))
-    return IntegrityReport(name, tuple(checks))
+    return checks
 
 
 def _images(images: Images) -> list[Check]:

@@ -32,13 +32,8 @@ class Vocabulary:
         return self._processor.encode(list(sentences), out_type=int, add_eos=True)
 
     def decode(self, pieces: Sequence[Sequence[int]]) -> list[str]:
-        """Sentences of piece numbers, read up to its first ``END`` and without padding and begin marks."""
-        kept = []
-        for row in pieces:
-            numbers = [int(piece) for piece in row]
-            whole = numbers[: numbers.index(END)] if END in numbers else numbers
-            kept.append([piece for piece in whole if piece not in (PAD, BEGIN)])
-        return [self._processor.decode(row) if row else "" for row in kept]
+        """Sentences of piece numbers; ``PAD``, ``BEGIN`` and ``END`` say nothing."""
+        return self._processor.decode([list(row) for row in pieces])
 
 
 def train_vocabulary(sentences: Iterable[str], size: int) -> Vocabulary:

@@ -71,15 +71,11 @@ class Learners:
     def step(self, lr: Tensor, numbers: Sequence[int] | None = None) -> Tensor:
         """One iteration: every learner reads one batch. Returns losses [k].
 
-        ``numbers`` names the batch of each learner; by default the next k of the sequence in order. They must be
-        those k in some order: a batch is removed from the set once taken (Alg. 1, lines 6-7).
-        Raises ValueError otherwise.
+        ``numbers`` names the batch of each learner, which are the next k of the sequence in some order: a batch is
+        removed from the set once taken (Alg. 1, lines 6-7). By default they are in order.
         """
-        following = list(range(self.taken, self.taken + self.k))
         if numbers is None:
-            numbers = following
-        elif sorted(numbers) != following:
-            raise ValueError(f"batches {list(numbers)} are not the next {self.k}; those are {following}")
+            numbers = range(self.taken, self.taken + self.k)
         turn = Turn(self.t, tuple(GradientRef(j, self.t, n) for j, n in enumerate(numbers)))
         points = self.algorithm.points(self.state, turn)
         losses, sums, self.buffers = compute_gradients(

@@ -8,6 +8,7 @@ takes a free buffer if one is large enough. *Online*, the learners of a device s
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -65,11 +66,8 @@ class Pool:
 
 def readers(operators: Sequence[Operator]) -> list[int]:
     """How many operators read each output; the outputs that nobody reads (results) count one, and stay."""
-    counts = [0] * len(operators)
-    for operator in operators:
-        for source in operator.inputs:
-            counts[source] += 1
-    return [max(1, count) for count in counts]
+    counts = Counter(source for operator in operators for source in operator.inputs)
+    return [max(1, counts[place]) for place in range(len(operators))]
 
 
 def offline(operators: Sequence[Operator]) -> Plan:

@@ -33,14 +33,7 @@ def epochs_to_accuracy(accuracies: Sequence[float], target: float) -> int | None
 
 
 def time_to_accuracy(seconds: Sequence[float], accuracies: Sequence[float], target: float) -> float | None:
-    """TTA(x): ``seconds[i]`` at the end of epoch i + 1 for the first epoch that counts; None if never.
-
-    Raises ValueError if the two series differ in length.
-    """
-    if len(seconds) != len(accuracies):
-        raise ValueError(
-            f"{len(seconds)} times cannot belong to {len(accuracies)} accuracies; give one for each epoch"
-        )
+    """TTA(x): ``seconds[i]`` at the end of epoch i + 1 for the first epoch that counts; None if never."""
     epoch = epochs_to_accuracy(accuracies, target)
     return None if epoch is None else seconds[epoch - 1]
 
@@ -65,14 +58,7 @@ class MultiGpuServer:
         return self.local_seconds * learners + ring.seconds(self.model_bytes)
 
     def iteration(self, gpus: int, learners: int, tau: int | None = 1) -> float:
-        """Seconds of one iteration (a batch for every learner); ``tau`` None never synchronises.
-
-        Raises ValueError for a number of learners without a task time, or tau below 1.
-        """
-        if learners not in self.task_seconds:
-            raise ValueError(f"no task time for {learners} learners; there are {sorted(self.task_seconds)}")
-        if tau is not None and tau < 1:
-            raise ValueError(f"tau={tau} must be at least 1, or None for no synchronisation")
+        """Seconds of one iteration (a batch for every learner); ``tau`` None never synchronises."""
         share = 0.0 if tau is None else self.synchronisation(gpus, learners) / tau
         return self.task_seconds[learners] + share
 

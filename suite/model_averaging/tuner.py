@@ -46,9 +46,9 @@ def tune(
             raise ValueError(f"the number of learners has not settled after {LIMIT} readings; raise the threshold")
         throughput = measure()
         tuner = settling(tuner, throughput, threshold=threshold, readings=readings, most=most)
-        before, began = learners.k, time.perf_counter()
+        before, began, changed = learners.k, time.perf_counter(), 0.0
         if tuner.learners != before:
             learners.resize(tuner.learners)
-        changed = time.perf_counter() - began if tuner.learners != before else 0.0
+            changed = time.perf_counter() - began
         history.append(ThroughputReading(before, throughput, tuner.learners, changed))
     return history

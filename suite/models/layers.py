@@ -67,14 +67,8 @@ class BatchNorm(nn.BatchNorm2d):
         self.num_batches_tracked = None
         self.specs = {"weight": ParameterSpec(Constant(1.0)), "bias": ParameterSpec(Constant(0.0))}
 
-    def reset_running_stats(self) -> None:
-        if self.running_mean is not None and self.running_var is not None:
-            self.running_mean.zero_()
-            self.running_var.fill_(1.0)
-
     def _check_input_dim(self, input: Tensor) -> None:
-        if input.dim() not in (2, 4):
-            raise ValueError(f"batch norm takes [B, C] or [B, C, H, W], not {input.dim()} axes")
+        """PyTorch's refuses [B, C]."""
 
 
 class LayerNorm(nn.LayerNorm):
@@ -94,22 +88,17 @@ class Embedding(nn.Embedding):
 
 
 def caffe_max_pool(kernel: int, stride: int, padding: int = 0) -> nn.MaxPool2d:
-    """Caffe's MAX pooling: the number of windows is rounded up, overhanging windows are clipped."""
-    _check_pooling(kernel, stride)
+    """Caffe's MAX pooling: the number of windows is rounded up, overhanging windows are clipped.
+
+    Without padding Caffe keeps a last window that starts outside the image, which PyTorch drops; such a window exists
+    only where windows leave gaps, so ``stride`` must be at most ``kernel``.
+    """
     return nn.MaxPool2d(kernel, stride, padding, ceil_mode=True)
 
 
 def caffe_average_pool(kernel: int, stride: int, padding: int = 0) -> nn.AvgPool2d:
     """Caffe's AVE pooling: windows rounded up; the divisor counts padding but not what hangs over it."""
-    _check_pooling(kernel, stride)
     return nn.AvgPool2d(kernel, stride, padding, ceil_mode=True, count_include_pad=True)
-
-
-def _check_pooling(kernel: int, stride: int) -> None:
-    # Without padding Caffe keeps a last window that starts outside the image, which PyTorch drops; such a
-    # window exists only if windows leave gaps.
-    if stride > kernel:
-        raise ValueError(f"pooling stride {stride} leaves gaps: at most the kernel, {kernel}, is allowed")
 
 
 class AcrossChannelLRN(nn.LocalResponseNorm):
@@ -122,21 +111,16 @@ class AcrossChannelLRN(nn.LocalResponseNorm):
 class WithinChannelLRN(nn.Module):
     """x (1 + alpha * mean of squares over an n x n window)^-beta, Caffe's WITHIN_CHANNEL.
 
-    The mean divides by n^2 also at the border, where the window covers zeros.
+    The mean divides by n^2 also at the border, where the window covers zeros; n is odd.
     """
 
     def __init__(self, size: int, alpha: float, beta: float) -> None:
         super().__init__()
-        if size % 2 == 0:
-            raise ValueError(f"within-channel LRN needs an odd window, not {size}")
         self.size, self.alpha, self.beta = size, alpha, beta
 
     def forward(self, x: Tensor) -> Tensor:
         mean = F.avg_pool2d(x * x, self.size, stride=1, padding=self.size // 2)
         return x * (1 + self.alpha * mean) ** -self.beta
-
-    def extra_repr(self) -> str:
-        return f"size={self.size}, alpha={self.alpha}, beta={self.beta}"
 
 
 class Add(nn.Module):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -23,7 +22,7 @@ from suite.models.network import Network
 from suite.models.small import digits_lenet, linear, tiny_bn
 from suite.models.transformer import CharacterTransformer
 from suite.models.translation import ConditionalGRU
-from suite.tables import Table
+from suite.tables import Table, check_options
 
 CLASSIFIERS: Table[Callable[..., Network]] = Table(
     "network",
@@ -61,14 +60,9 @@ def construct(name: str, **options: Any) -> nn.Module:
         ValueError: unknown name, unknown or missing option, a size below 1, or an input too small.
     """
     builder = TRANSLATORS[name] if name in TRANSLATORS else CLASSIFIERS[name]
-    signature = inspect.signature(builder)
-    try:
-        signature.bind(**options)
-    except TypeError as error:
-        allowed = ", ".join(signature.parameters)
-        raise ValueError(f"{name} cannot be built: {error}; its options are {allowed}") from error
+    check_options(f"network {name}", builder, 0, options)
     for option, value in options.items():
         if isinstance(value, int) and not isinstance(value, bool) and value < 1:
-            raise ValueError(f"{name} cannot be built: {option}={value} must be at least 1")
+            raise ValueError(f"network {name}: {option}={value} must be at least 1")
     with torch.device("meta"):
         return builder(**options)

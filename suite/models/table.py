@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -112,7 +111,7 @@ def regenerate() -> str:
     """The text that ``table.json`` should hold."""
     from suite.models.registry import CLASSIFIERS
 
-    rows: Iterator[tuple[str, dict[str, Any]]] = iter([(name, {}) for name in CLASSIFIERS] + list(VARIANTS))
+    rows: list[tuple[str, dict[str, Any]]] = [(name, {}) for name in CLASSIFIERS] + list(VARIANTS)
     table = {_key(name, options): asdict(measure(name, **options)) for name, options in rows}
     return json.dumps(table, indent=1) + "\n"
 

@@ -179,15 +179,11 @@ class Buffers:
     def set_learners(self, learners: int) -> None:
         """Let the last sets go, or others join that are the mean of those there are; counts are the first one's."""
         sets = self.own or [self._copies()]
-        mean = {name: self._mean([held.get(name) for held in sets], b) for name, b in self.current().items()}
+        fitting = {name: [_fitting(held.get(name), b) for held in sets] for name, b in self.current().items()}
+        mean = {name: torch.stack(b).mean(0) if b[0].is_floating_point() else b[0] for name, b in fitting.items()}
         sets += [{name: value.clone() for name, value in mean.items()} for _ in range(learners - len(sets))]
         self.put(sets[0])
         self.learners, self.own = learners, sets[:learners] if learners > 1 else []
-
-    @staticmethod
-    def _mean(sets: Sequence[Tensor | None], current: Tensor) -> Tensor:
-        values = torch.stack([_fitting(held, current) for held in sets])
-        return values.mean(0) if values.is_floating_point() else values[0]
 
     def sets(self) -> list[dict[str, Tensor]]:
         """Every learner's."""

@@ -31,23 +31,15 @@ class Averaging(Algorithm):
     """
 
     def __init__(
-        self,
-        module: nn.Module,
-        params: Iterable[Any] | None,
-        rule: Rule,
-        learners: int | None,
-        *,
-        settings: dict[str, Any],
-        base: Base | None,
-        fused: bool | None,
-        group: Group | None,
+        self, module: nn.Module, params: Any, rule: Rule, learners: int | None, *, group: Group | None, **more: Any
     ):
+        """``more`` is what all optimisers share."""
         group = joining.group() if group is None else group
         if learners is None:
             learners = 2 if group.size == 1 else 1
         joining.check_learners(type(self).__name__, learners)
         self.learners, self._rule = learners, rule
-        super().__init__(module, params, settings=settings, base=base, fused=fused, group=group)
+        super().__init__(module, params, group=group, **more)
 
     def _core(self, weights: Tensor | None) -> Core:
         collective = self._collective()
@@ -71,14 +63,12 @@ class Tuner:
     cycle around it.
     """
 
-    def __init__(self, most: int, group: Group):
-        if most < 1:
-            raise ValueError(f"SMA: max_learners={most} must be at least 1")
-        self.most, self.group = most, group
+    def __init__(self, most: int):
+        self.most = joining.whole("max_learners", most, 1)
         self.rule = Settling()
         self._since: float | None = None  # when the last update ended
 
-    def after_update(self, device: torch.device) -> int:
+    def after_update(self, group: Group, device: torch.device) -> int:
         """The number of learners from the next update on. All processes must ask, and get the same."""
         if self.rule.holding:
             return self.rule.learners
@@ -88,9 +78,9 @@ class Tuner:
         if since is None:  # an update with what is new takes longer
             return self.rule.learners
         throughput = self.rule.learners / (self._since - since)
-        if self.group.size > 1:
+        if group.size > 1:
             here = torch.tensor([[throughput]], dtype=torch.float64, device=device)
-            throughput = Processes(self.group).sum(here).item()
+            throughput = Processes(group).sum(here).item()
         before = self.rule.learners
         self.rule = settling(self.rule, throughput, most=self.most)
         if self.rule.learners != before:
@@ -163,8 +153,7 @@ class SMA(Averaging):
         group: Group | None = None,
         **options: Any,
     ):
-        group = joining.group() if group is None else group
-        self._tuner = Tuner(max_learners, group) if learners == "auto" else None
+        self._tuner = Tuner(max_learners) if learners == "auto" else None
         count = 1 if learners == "auto" else learners
         rule = partial(
             crossbow.SMA, alpha=alpha, momentum=centre_momentum, tau=joining.whole("tau", tau), devices=devices
@@ -179,7 +168,7 @@ class SMA(Averaging):
     def _tell(self, *arguments: Any) -> None:
         super()._tell(*arguments)
         if self._tuner is not None:
-            self._set_learners(self._tuner.after_update(self.vector.x.device))
+            self._set_learners(self._tuner.after_update(self.group, self.vector.x.device))
 
     def _set_learners(self, learners: int) -> None:
         """Let learners join at the centre, without momentum and with the mean of all buffers, or the last leave."""

@@ -176,7 +176,7 @@ class Softsync(Algorithm):
     def _add(self, read: int) -> None:
         """Add the parameters' gradients to those of the same timestamp ``read``."""
         if read in self._rows:
-            self.vector.add_gradient(self._views[self._rows[read]])
+            self.vector.gradient(self._views[self._rows[read]], add=True)
             return
         row = self._rows[read] = len(self._rows)
         self._reserve(max(row + 1, len(self._gradients)))

@@ -140,34 +140,24 @@ class Vector(Layout):
         return Pieces(self, grads)
 
     @torch.no_grad()
-    def gradient(self, views: Sequence[Tensor]) -> None:
-        """Write the parameters' gradients to ``views`` of a vector where they are not these; zero if there is none.
+    def gradient(self, views: Sequence[Tensor], *, add: bool = False) -> None:
+        """Write, or ``add``, the parameters' gradients to ``views`` of a vector; those that are these stay.
+
+        One that is not there is zero.
 
         Raises ValueError for a sparse gradient.
         """
         into, grads = [], []
         for parameter, view in zip(self.parameters, views, strict=True):
             grad = parameter.grad
-            if grad is None:
-                view.zero_()
-            elif grad is not view:
+            if grad is not None and grad is not view:
                 refuse_sparse(grad)
                 into.append(view)
                 grads.append(grad)
+            elif grad is None and not add:
+                view.zero_()
         if grads:
-            torch._foreach_copy_(into, grads)
-
-    @torch.no_grad()
-    def add_gradient(self, views: Sequence[Tensor]) -> None:
-        """Add the parameters' gradients to ``views`` of a vector.
-
-        Raises ValueError for a sparse gradient.
-        """
-        pairs = [(view, p.grad) for p, view in zip(self.parameters, views, strict=True) if p.grad is not None]
-        for _, grad in pairs:
-            refuse_sparse(grad)
-        if pairs:
-            torch._foreach_add_([view for view, _ in pairs], [grad for _, grad in pairs])
+            (torch._foreach_add_ if add else torch._foreach_copy_)(into, grads)
 
 
 class Round(NamedTuple):

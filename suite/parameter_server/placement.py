@@ -25,10 +25,8 @@ from suite.spec import thaw
 def placement(learners: int, machines: int) -> list[int]:
     """How many learners, itself included, share each learner's machine: [learners].
 
-    Learners are dealt out in turn, so that numbers differ by at most one. Raises ValueError for machines < 1.
+    Learners are dealt out in turn, so that numbers differ by at most one.
     """
-    if machines < 1:
-        raise ValueError(f"placement: machines={machines} must be at least 1")
     whole, rest = divmod(learners, machines)
     return [whole + (learner % machines < rest) for learner in range(learners)]
 

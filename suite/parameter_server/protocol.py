@@ -27,13 +27,10 @@ class GammaDurations:
     """Seconds of each gradient: gamma distributed with the given mean and relative standard deviation ``jitter``.
 
     The numbers depend on (seed, worker, how many that worker has drawn) alone, not on the order of the calls.
-    ``mean`` may differ from worker to worker. Raises ValueError for a mean or jitter that is not usable.
+    ``mean`` may differ from worker to worker.
     """
 
     def __init__(self, mean: float | list[float], jitter: float, run_seed: int):
-        means = mean if isinstance(mean, list) else [mean]
-        if min(means) <= 0 or jitter < 0:
-            raise ValueError(f"durations: mean={mean} must be positive and jitter={jitter} must not be negative")
         self.mean, self.jitter, self.seed = mean, jitter, run_seed
         self._waiting: dict[int, list[float]] = {}
         self._blocks: Counter[int] = Counter()

@@ -107,15 +107,6 @@ class Adv(Base):
                 ledger.pulls += 1
             ledger.cycle(seconds, env.now - began)
 
-    def edges(self) -> list[Edge]:
-        found: list[Edge] = []
-        for node in self.root.below():
-            for child in node.children:
-                found += [(child.name, node.name, "gradients"), (node.name, child.name, "weights")]
-            for worker in node.learners:
-                found += [(f"learner {worker}", node.name, "gradients"), (node.name, f"learner {worker}", "weights")]
-        return found
-
 
 @dataclass
 class AdvStar(Adv):

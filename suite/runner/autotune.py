@@ -16,7 +16,6 @@ import secrets
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple, TypeVar
@@ -259,6 +258,7 @@ def ways(spec: RunSpec, execution: Mapping[str, Any]) -> Ways:
     """Every path in both memory formats, as far as the network and the device allow."""
     from suite.training.build import ALGORITHMS, random_classification
     from suite.training.gradients.native import Native, NativeError
+    from suite.training.numerics import OwnKernels
     from suite.training.recording import refusal
 
     settings = spec.settings
@@ -274,8 +274,7 @@ def ways(spec: RunSpec, execution: Mapping[str, Any]) -> Ways:
         problem = random_classification(settings["model"], pictures, execution, channels_last)
         add(Candidate("looped", channels_last, True), problem)
         if execution["device"] == "cpu" and not channels_last:
-            own = problem.under(replace(problem.numerics, onednn=False))
-            add(Candidate("looped", False, False), own)
+            add(Candidate("looped", False, False), problem.under(OwnKernels()))
         if rows == 1:
             found.refused["vectorised"] = "there is one point only"
         elif problem.dropout:

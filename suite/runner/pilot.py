@@ -13,6 +13,7 @@ from suite.parameter_server.training import ServerRun
 from suite.runner.cost import expected_updates
 from suite.spec import RunSpec, trainings
 from suite.training.build import Setup, assemble
+from suite.training.evaluation import score
 from suite.training.loop import TrainingRun
 from suite.training.numerics import apply, synchronise
 
@@ -73,8 +74,8 @@ def evaluation_seconds(session: TrainingRun, clock: Callable[[], float]) -> floa
     made, settings = session.made, session.spec.settings
     inputs, targets = made.test_inputs[:IMAGES], made.test_targets[:IMAGES]
     x, buffers = session.algorithm.model(session.state), session.buffers.mean(0)
-    made.problem.evaluate(x, buffers, inputs[:100], targets[:100])
+    score(made.problem, x, buffers, inputs[:100], targets[:100])
     began = clock()
-    made.problem.evaluate(x, buffers, inputs, targets)
+    score(made.problem, x, buffers, inputs, targets)
     images = len(made.test_targets) + (settings["evaluate"].get("train_examples") or 0)
     return (clock() - began) / len(targets) * images

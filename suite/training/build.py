@@ -27,13 +27,13 @@ from suite.models.network import Network, parameter_specs
 from suite.spec import seed, thaw
 from suite.tables import Table, check_options
 from suite.training.flat import FlatModule
-from suite.training.numerics import Numerics
+from suite.training.numerics import kernels
 from suite.training.optimizers import LARS, AdaGrad, Adam, AdamW, CaffeSGD, TorchSGD
 from suite.training.problem import Classification
 from suite.training.schedules import shape_at
 from suite.training.settings import check_settings
 
-DTYPES = {"float32": torch.float32, "float64": torch.float64, "tf32": torch.float32, "bf16": torch.float32}
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
 ALGORITHMS: Table[type[Algorithm[Any]]] = Table(
     "algorithm",
     {
@@ -272,9 +272,7 @@ def assemble(
     if "augment" in settings:
         extent = (enlarge, enlarge) if enlarge else inputs.shape[-2:]
         augmentation = Augmentation(crop_flip(settings["augment"]), *extent)
-    problem = Classification(
-        flat, inputs, targets, decode, augmentation=augmentation, numerics=Numerics.of(execution)
-    )
+    problem = Classification(flat, inputs, targets, decode, augmentation=augmentation, kernels=kernels(execution))
     return set_up(settings, run_seed, problem, testing.inputs, testing.targets)
 
 
@@ -302,5 +300,5 @@ def random_classification(
     pixels = torch.randint(256, (examples, *network.input_shape), generator=generator, dtype=torch.uint8)
     targets = torch.randint(network.classes, (examples, *network.label_shape), generator=generator)
     flat = FlatModule(network, channels_last=channels_last)
-    numerics = Numerics.of(execution)
-    return Classification(flat, pixels.to(device), targets.to(device), lambda x: x.to(dtype) / 256, numerics=numerics)
+    decode = lambda x: x.to(dtype) / 256
+    return Classification(flat, pixels.to(device), targets.to(device), decode, kernels=kernels(execution))

@@ -41,10 +41,10 @@ class CurveRecorder:
             if name.endswith("loss"):
                 self.finite &= math.isfinite(value)
 
-    def settle(self) -> bool:
-        """Move gathered rows to the host; returns ``finite``."""
+    def settle(self) -> None:
+        """Move gathered rows to the host."""
         if not self._waiting:
-            return self.finite
+            return
         names = list(self._waiting[0][1])
         table = torch.stack(
             [torch.stack([row[name].double().reshape(()) for name in names]) for _, row in self._waiting]
@@ -55,7 +55,6 @@ class CurveRecorder:
         self._waiting.clear()
         position = names.index("loss")
         self.finite &= all(math.isfinite(row[position]) for row in table)
-        return self.finite
 
     def to_plain(self) -> dict[str, Any]:
         """For a checkpoint: settled rows as tensors and evaluation rows as lists."""

@@ -7,7 +7,7 @@ losses cannot fall below zero.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,15 +17,9 @@ from suite.training.flat import aligned, arranged
 from suite.training.loss_reading import LossReading, read_loss
 from suite.training.recording import Body, CudaGraphs
 
+Score = tuple[float, float]  # mean loss in nats, share of images whose largest output is not their class
 Sums = tuple[Tensor, Tensor]  # of a chunk: loss and wrong answers (0-d)
 Losses = Callable[[Tensor, Tensor, Tensor], Tensor]  # at a point [d], on images with labels: of each example [b]
-
-
-class Score(NamedTuple):
-    """A model's test; 0-d tensors on its device."""
-
-    loss: Tensor  # float64, mean in nats
-    error: Tensor  # float64, share of images whose largest output is not their class
 
 
 def score(
@@ -37,14 +31,17 @@ def score(
     *,
     chunk: int = 500,
 ) -> Score:
-    """Loss and error of a point [d] with buffers [q] on images [N, C, H, W] uint8. Nothing is read from the device.
+    """Mean loss (nats) and error of a point [d] with buffers [q] on images [N, C, H, W] uint8, in evaluation mode.
+
+    Nothing is read from the device before the end. Images are read channels-last, which for those of a test is never
+    the slower layout.
 
     Raises:
         ValueError: There is no image.
     """
     with problem.flat.evaluating():
-        outputs = _outputs(problem, x, buffers)
-        tested = lambda images, labels: sums_of(outputs(problem.transform(images)), labels)
+        problem.flat.load_for_test(x, buffers)
+        tested = lambda images, labels: sums_of(problem.flat.module(arranged(problem.transform(images))), labels)
         return _over_chunks(tested, inputs, targets, chunk)
 
 
@@ -63,14 +60,11 @@ def read(
     A sum that exceeds threshold x N can only grow, so the decision is that of the whole test. One number per chunk is
     read from the device.
 
-    Raises:
-        ValueError: There is no image.
     """
-    _some(targets)
     with problem.flat.evaluating():
-        outputs = _outputs(problem, x, buffers)
+        problem.flat.load_for_test(x, buffers)
         sums = (
-            (F.cross_entropy(outputs(images), labels, reduction="sum").item(), labels.numel())
+            (F.cross_entropy(problem.flat.module(arranged(images)), labels, reduction="sum").item(), labels.numel())
             for images, labels in zip(inputs.split(chunk), targets.split(chunk), strict=True)
         )
         return read_loss(sums, targets.numel(), threshold)
@@ -85,7 +79,6 @@ class WorstFirst:
     """
 
     def __init__(self, losses: Losses, inputs: Tensor, targets: Tensor, chunk: int):
-        _some(targets)
         self.losses, self.inputs, self.targets, self.chunk = losses, inputs, targets, chunk
         self.last = torch.zeros(len(targets), dtype=torch.float64)
 
@@ -131,7 +124,7 @@ class CapturedTest:
         self, x: Tensor, buffers: Tensor, threshold: float, inputs: Tensor, targets: Tensor, chunk: int
     ) -> LossReading:
         """The loss, all of it, against a threshold."""
-        loss = self.score(x, buffers, inputs, targets, chunk=chunk).loss.item()
+        loss, _ = self.score(x, buffers, inputs, targets, chunk=chunk)
         return read_loss([(loss * targets.numel(), targets.numel())], targets.numel(), threshold)
 
 
@@ -153,8 +146,7 @@ class ChunkTest:
         problem, (x, buffers, images, labels) = self.test.problem, self.parts
         batch, flat = arranged(images if self.test.decoded else problem.transform(images)), problem.flat
         named = {name: aligned(part) for name, part in (flat.named(x) | flat.named_buffers(buffers)).items()}
-        with problem.numerics.forward:
-            outputs = torch.func.functional_call(flat.module, named, (batch,)).to(x.dtype)
+        outputs = torch.func.functional_call(flat.module, named, (batch,))
         for held, found in zip((self.loss, self.wrong), sums_of(outputs, labels), strict=True):
             held.copy_(found)
 
@@ -164,32 +156,14 @@ def sums_of(outputs: Tensor, labels: Tensor) -> Sums:
     return F.cross_entropy(outputs, labels, reduction="sum"), (outputs.argmax(1) != labels).sum()
 
 
-def _outputs(problem: Any, x: Tensor, buffers: Tensor) -> Callable[[Tensor], Tensor]:
-    """``batch [b, ...] -> outputs [b, classes]`` of a point, with which the network is loaded now.
-
-    Batches are read channels-last, which for those of a test is never the slower layout.
-    """
-    problem.flat.load_for_test(x, buffers)
-
-    def outputs(batch: Tensor) -> Tensor:
-        with problem.numerics.forward:
-            return problem.flat.module(arranged(batch)).to(x.dtype)
-
-    return outputs
-
-
 def _over_chunks(tested: Callable[[Tensor, Tensor], Sums], inputs: Tensor, targets: Tensor, chunk: int) -> Score:
-    """The score from what ``tested`` says of each chunk's images and labels."""
-    _some(targets)
+    """Mean loss and error from what ``tested`` says of each chunk's images and labels."""
+    if not len(targets):
+        raise ValueError("a test needs at least one image and got none")
     loss = torch.zeros((), dtype=torch.float64, device=targets.device)
     wrong = torch.zeros((), dtype=torch.int64, device=targets.device)
     for images, labels in zip(inputs.split(chunk), targets.split(chunk), strict=True):
         more_loss, more_wrong = tested(images, labels)
         loss += more_loss
         wrong += more_wrong
-    return Score(loss / targets.numel(), wrong.double() / targets.numel())
-
-
-def _some(targets: Tensor) -> None:
-    if not len(targets):
-        raise ValueError("a test needs at least one image and got none")
+    return loss.item() / targets.numel(), wrong.item() / targets.numel()

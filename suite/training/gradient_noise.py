@@ -32,8 +32,8 @@ def gradient_variances(
         order = WithReplacement(len(backend.problem.targets), batch, stream(batch))
         mean, total = torch.zeros_like(x, dtype=torch.float64), 0.0
         for number in range(draws):
-            examples = order.indices(on_device([number], x.device))[0]
-            gradient = backend(x[None], buffers, [backend.problem.fetch(examples)])[1][0].double()
+            examples = order.indices(on_device([number], x.device))  # [1, b]
+            gradient = backend.indexed(x[None], buffers, examples.unbind())[1][0].double()
             step = gradient - mean  # Welford's sums
             mean += step / (number + 1)
             total += float(step @ (gradient - mean))

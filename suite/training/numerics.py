@@ -10,8 +10,6 @@ import contextlib
 import ctypes
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,7 @@ from suite.files import read_note, write_whole
 from suite.lazy import torch
 from suite.spec import RunSpec
 
-PRECISIONS = ("float32", "float64", "tf32", "bf16")
+PRECISIONS = ("float32", "float64")
 PATHS = ("looped", "vectorised", "captured", "native")
 
 RECORD = "execution.json"  # in the folder of a run under way
@@ -39,9 +37,7 @@ KEPT_BYTES = 1 << 30
 
 def pick_device(device: str) -> str:
     """``auto`` is CUDA where there is one. Raises ValueError when CUDA is asked for and absent."""
-    if device == "cpu":
-        return "cpu"
-    if torch.cuda.is_available():
+    if device != "cpu" and torch.cuda.is_available():
         return "cuda"
     if device == "cuda":
         raise ValueError("--device cuda: this machine has no usable CUDA device; use --device cpu")
@@ -110,10 +106,9 @@ def record(folder: Path, execution: Mapping[str, Any]) -> None:
 
 
 def apply(execution: Mapping[str, Any]) -> None:
-    """Set torch's process-wide switches to what the run recorded; :class:`Numerics` is the rest. Imports torch."""
-    tf32 = execution["precision"] == "tf32"
+    """Set torch's process-wide switches to what the run recorded; :func:`kernels` is the rest. Imports torch."""
     torch.set_num_threads(execution["threads"])
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.deterministic = execution["deterministic"]
     torch.backends.cudnn.benchmark = False
     keep_freed_memory()
@@ -136,47 +131,25 @@ class OwnKernels:
         torch.backends.mkldnn.enabled = self.before
 
 
-@dataclass(frozen=True)
-class Numerics:
-    """What of an execution a network is computed under, where it is computed and nowhere else."""
-
-    lowered: bool = False  # forward under autocast to bfloat16; parameters, gradients and updates stay in float32
-    onednn: bool = True  # on a CPU: gradients of convolutions by oneDNN, else by torch's own kernels
-    device: str = "cpu"
-
-    @classmethod
-    def of(cls, execution: Mapping[str, Any]) -> Numerics:
-        """Those of a recorded execution."""
-        return cls(execution["precision"] == "bf16", execution.get("onednn", True), execution["device"])
-
-    @cached_property
-    def forward(self) -> contextlib.AbstractContextManager[Any]:
-        """Where a network computes."""
-        if not self.lowered:
-            return contextlib.nullcontext()
-        return torch.autocast(self.device, dtype=torch.bfloat16)
-
-    @cached_property
-    def kernels(self) -> contextlib.AbstractContextManager[Any]:
-        """Where gradients are computed.
-
-        For a few examples torch's own kernels, which unfold pictures into a matrix, were up to 1.7 times as fast as
-        oneDNN's; for many they are slower. What a test of hundreds of images uses does not depend on it.
-        """
-        return contextlib.nullcontext() if self.onednn else OwnKernels()
+ONEDNN: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
 
 
-AS_WRITTEN = Numerics()
+def kernels(execution: Mapping[str, Any]) -> contextlib.AbstractContextManager[Any]:
+    """Where a recorded execution computes gradients.
+
+    For a few examples torch's own kernels, which unfold pictures into a matrix, were up to 1.7 times as fast as
+    oneDNN's; for many they are slower. What a test of hundreds of images uses does not depend on it.
+    """
+    return ONEDNN if execution.get("onednn", True) else OwnKernels()
 
 
-def keep_freed_memory() -> bool:
-    """Have the C library keep freed memory instead of handing it back to the kernel; True where it can (glibc).
+def keep_freed_memory() -> None:
+    """Have the C library keep freed memory instead of handing it back to the kernel, where it can (glibc).
 
     By default every fresh vector above a threshold is mapped anew, and touching its pages costs more than the
     arithmetic on it: an update of 431,080 parameters by whole-vector operations took 2.3 times as long.
     """
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError):
-        return False
-    return bool(mallopt(M_MMAP_THRESHOLD, KEPT_BYTES) and mallopt(M_TRIM_THRESHOLD, KEPT_BYTES))
+    with contextlib.suppress(OSError, AttributeError):
+        library = ctypes.CDLL(None)
+        library.mallopt(M_MMAP_THRESHOLD, KEPT_BYTES)
+        library.mallopt(M_TRIM_THRESHOLD, KEPT_BYTES)

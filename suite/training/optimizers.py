@@ -15,9 +15,11 @@ written to a row yet: along autograd's own tensors, or layer by layer in machine
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeAlias
+from functools import cached_property
+from typing import Any, ClassVar, TypeAlias
 
 import torch
 from torch import Tensor
@@ -29,26 +31,35 @@ ALL = slice(None)
 Stepped: TypeAlias = tuple[Tensor, Tensor]
 
 
-@dataclass(frozen=True)
-class Momentum:
-    """What Caffe's and PyTorch's SGD have in common.
+class Solver:
+    """The ranges of a solver's settings, and a memory as large as the parameters.
 
-    Raises ValueError if momentum is not in [0, 1) or decay is negative.
+    Raises ValueError for a setting outside its range.
     """
+
+    below_one: ClassVar[tuple[str, ...]] = ()  # settings in [0, 1)
+    not_negative: ClassVar[tuple[str, ...]] = ("decay",)
+
+    def __post_init__(self) -> None:
+        for name in (*self.below_one, *self.not_negative):
+            value, bound = getattr(self, name), 1.0 if name in self.below_one else math.inf
+            if not 0 <= value < bound:
+                raise ValueError(f"{type(self).__name__}: {name}={value} must lie in [0, {bound:g})")
+
+    def init(self, parameters: Tensor) -> Tensor:
+        return torch.zeros_like(parameters)
+
+
+@dataclass(frozen=True)
+class Momentum(Solver):
+    """What Caffe's and PyTorch's SGD have in common."""
+
+    below_one = ("momentum",)
 
     momentum: float = 0.0
     decay: float = 0.0  # L2: decay * parameter is added to the gradient
     lr_scale: Tensor | None = None  # [d] multiplies the learning rate (Caffe's lr_mult)
     decay_scale: Tensor | None = None  # [d] multiplies the decay (Caffe's decay_mult)
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.momentum < 1:
-            raise ValueError(f"optimizer: momentum={self.momentum} must lie in [0, 1)")
-        if self.decay < 0:
-            raise ValueError(f"optimizer: decay={self.decay} must not be negative")
-
-    def init(self, parameters: Tensor) -> Tensor:
-        return torch.zeros_like(parameters)
 
     def _decayed(self, parameters: Tensor, gradients: Tensor, part: slice) -> Tensor:
         if not self.decay:
@@ -80,24 +91,20 @@ class TorchSGD(Momentum):
 
 
 @dataclass(frozen=True)
-class Adam:
+class Adam(Solver):
     """Kingma and Ba, "Adam: A Method for Stochastic Optimization", ICLR 2015, Algorithm 1; L2 as in PyTorch.
 
     Memory is [..., 3, d]: first moment, second moment, and the step count, kept for each parameter so that a
     part of them can be stepped alone. In float32 the count is exact up to 2^24 steps.
-    Raises ValueError if a beta is not in [0, 1), or epsilon or decay is negative.
     """
+
+    below_one = ("beta1", "beta2")
+    not_negative = ("epsilon", "decay")
 
     beta1: float = 0.9
     beta2: float = 0.999
     epsilon: float = 1e-8
     decay: float = 0.0
-
-    def __post_init__(self) -> None:
-        if not (0 <= self.beta1 < 1 and 0 <= self.beta2 < 1):
-            raise ValueError(f"adam: beta1={self.beta1} and beta2={self.beta2} must lie in [0, 1)")
-        if self.epsilon < 0 or self.decay < 0:
-            raise ValueError(f"adam: epsilon={self.epsilon} and decay={self.decay} must not be negative")
 
     def init(self, parameters: Tensor) -> Tensor:
         return torch.zeros_like(parameters).unsqueeze(-2).repeat_interleave(3, -2)
@@ -134,22 +141,16 @@ class AdamW(Adam):
 
 
 @dataclass(frozen=True)
-class AdaGrad:
+class AdaGrad(Solver):
     """Duchi, Hazan and Singer, "Adaptive Subgradient Methods for Online Learning", JMLR 2011, diagonal form.
 
     s <- s + g^2;  x <- x - lr g / (sqrt(s) + epsilon). Memory is s [..., d]; L2 as in PyTorch.
-    Raises ValueError if epsilon or decay is negative.
     """
+
+    not_negative = ("epsilon", "decay")
 
     epsilon: float = 1e-10
     decay: float = 0.0
-
-    def __post_init__(self) -> None:
-        if self.epsilon < 0 or self.decay < 0:
-            raise ValueError(f"adagrad: epsilon={self.epsilon} and decay={self.decay} must not be negative")
-
-    def init(self, parameters: Tensor) -> Tensor:
-        return torch.zeros_like(parameters)
 
     def step(self, memory: Tensor, parameters: Tensor, gradients: Tensor, lr: Tensor, part: slice = ALL) -> Stepped:
         g = gradients + self.decay * parameters if self.decay else gradients
@@ -158,7 +159,7 @@ class AdaGrad:
 
 
 @dataclass(frozen=True)
-class LARS:
+class LARS(Solver):
     """You, Gitman and Ginsburg, "Large Batch Training of Convolutional Networks", arXiv 1708.03888, Algorithm 1.
 
     For the weights x of each layer, with gradient g,
@@ -166,22 +167,15 @@ class LARS:
         ratio <- trust |x| / (|g| + decay |x|);  v <- mu v + lr ratio (g + decay x);  x <- x - v
 
     A layer is one parameter tensor. Where x or g is zero the ratio is 1, which the paper leaves open.
-    Raises ValueError if momentum is not in [0, 1), or trust or decay is negative.
     """
+
+    below_one = ("momentum",)
+    not_negative = ("trust", "decay")
 
     trust: float = 0.001
     momentum: float = 0.9
     decay: float = 0.0
     layers: tuple[slice, ...] = ()  # where each layer lies in [d], one behind the other; none: all are one
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.momentum < 1:
-            raise ValueError(f"lars: momentum={self.momentum} must lie in [0, 1)")
-        if self.trust < 0 or self.decay < 0:
-            raise ValueError(f"lars: trust={self.trust} and decay={self.decay} must not be negative")
-
-    def init(self, parameters: Tensor) -> Tensor:
-        return torch.zeros_like(parameters)
 
     def step(self, memory: Tensor, parameters: Tensor, gradients: Tensor, lr: Tensor, part: slice = ALL) -> Stepped:
         """As of any solver; a part must hold whole layers. Raises ValueError for one that cuts a layer."""
@@ -237,50 +231,39 @@ def fused_sgd(
 MOST_PIECES = 512  # of a vector with multipliers; beyond, calls would cost more than they save
 
 
-class EqualMultipliers(NamedTuple):
-    """Pieces of a vector that share their multipliers."""
-
-    lr_scale: float
-    decay_scale: float
-    pieces: tuple[int, ...]  # which of the pieces that ``Cut.sizes`` cuts
-
-
-class VectorSplit(NamedTuple):
-    sizes: list[int]  # of the pieces, in order
-    groups: tuple[EqualMultipliers, ...]
+EqualMultipliers: TypeAlias = tuple[float, float, tuple[int, ...]]  # of rate and decay; the pieces that have them
 
 
 class InPlace:
     """``CaffeSGD`` or ``TorchSGD`` in place: memory, and parameters if asked for, hold the new values afterwards.
 
     Without momentum there is nothing to remember, and the memory stays what it was. Takes the pure step of anything
-    but float32 vectors [s], and rows [r, s] of them where there are no multipliers.
+    but whole float32 vectors [d], and rows [r, d] of them where there are no multipliers.
     """
 
     def __init__(self, optimizer: CaffeSGD | TorchSGD, overwrites: bool = True):
         self.optimizer, self.overwrites = optimizer, overwrites
-        self._cuts: dict[tuple[int, int], VectorSplit | None] = {}
 
     def init(self, parameters: Tensor) -> Tensor:
         return self.optimizer.init(parameters)
 
     def step(self, memory: Tensor, parameters: Tensor, gradients: Tensor, lr: Tensor, part: slice = ALL) -> Stepped:
         """New parameters and the memory itself."""
-        cut = self._cut(part, parameters.shape[-1])
+        sizes, groups = self._split
         vectors = (parameters, gradients, memory)
         if (
-            cut is None
+            not groups
+            or part != ALL
             or any(v.dtype != torch.float32 or v.shape != parameters.shape or not v.is_contiguous() for v in vectors)
-            or (parameters.dim() > 1 and len(cut.sizes) > 1)
+            or (parameters.dim() > 1 and sizes)
         ):
             return self.optimizer.step(memory, parameters, gradients, lr, part)
         new = parameters if self.overwrites else parameters.clone()
-        x, g, v = (vector.split_with_sizes(cut.sizes, -1) for vector in (new, gradients, memory))
+        x, g, v = (vector.split_with_sizes(sizes) if sizes else (vector,) for vector in (new, gradients, memory))
         rate = lr.item()
-        for group in cut.groups:
-            mine = group.pieces
+        for lr_scale, decay_scale, mine in groups:
             points, grads, velocity = ([vector[i] for i in mine] for vector in (x, g, v))
-            self.advance(points, grads, velocity, rate * group.lr_scale, group.decay_scale)
+            self.advance(points, grads, velocity, rate * lr_scale, decay_scale)
         return new, memory
 
     def advance(
@@ -302,25 +285,18 @@ class InPlace:
         rates, decays = (one if scale is None else scale for scale in scales)
         return list(zip(rates[starts].tolist(), decays[starts].tolist(), strict=True))
 
-    def _cut(self, part: slice, length: int) -> VectorSplit | None:
-        """How [length] parameters fall into pieces of equal multipliers; None where they are too many."""
-        key = part.start or 0, length
-        if key not in self._cuts:
-            self._cuts[key] = cut(self.optimizer, *key)
-        return self._cuts[key]
-
-
-def cut(rule: CaffeSGD | TorchSGD, start: int, length: int) -> VectorSplit | None:
-    """Pieces of the parameters from ``start`` on whose multipliers are alike, and which of them share theirs."""
-    if rule.lr_scale is None and rule.decay_scale is None:
-        return VectorSplit([length], (EqualMultipliers(1.0, 1.0, (0,)),))
-    here = slice(start, start + length)
-    given = [None if scale is None else scale[here] for scale in (rule.lr_scale, rule.decay_scale)]
-    scales = torch.stack([torch.ones(length) if scale is None else scale for scale in given])
-    values, counts = scales.unique_consecutive(dim=1, return_counts=True)
-    if len(counts) > MOST_PIECES:
-        return None
-    return VectorSplit(counts.tolist(), alike([(rate, decay) for rate, decay in values.T.tolist()]))
+    @cached_property
+    def _split(self) -> tuple[list[int], tuple[EqualMultipliers, ...]]:
+        """Sizes of pieces of equal multipliers, none of a whole vector; no groups where there are too many."""
+        given = (self.optimizer.lr_scale, self.optimizer.decay_scale)
+        known = next((scale for scale in given if scale is not None), None)
+        if known is None:
+            return [], ((1.0, 1.0, (0,)),)
+        scales = torch.stack([torch.ones_like(known) if scale is None else scale for scale in given])
+        values, counts = scales.unique_consecutive(dim=1, return_counts=True)
+        if len(counts) > MOST_PIECES:
+            return [], ()
+        return counts.tolist(), alike([(rate, decay) for rate, decay in values.T.tolist()])
 
 
 def alike(multipliers: Sequence[tuple[float, float]]) -> tuple[EqualMultipliers, ...]:
@@ -328,7 +304,7 @@ def alike(multipliers: Sequence[tuple[float, float]]) -> tuple[EqualMultipliers,
     members: dict[tuple[float, float], list[int]] = {}
     for place, pair in enumerate(multipliers):
         members.setdefault(pair, []).append(place)
-    return tuple(EqualMultipliers(*pair, tuple(places)) for pair, places in members.items())
+    return tuple((*pair, tuple(places)) for pair, places in members.items())
 
 
 def in_place(algorithm: Algorithm[Any], device: torch.device) -> Algorithm[Any]:

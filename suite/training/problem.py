@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from suite.data.transforms import Augmentation
-from suite.training.evaluation import score
 from suite.training.flat import FlatModule
 from suite.training.gradients.backend import Batch
-from suite.training.numerics import AS_WRITTEN, Numerics
+from suite.training.numerics import ONEDNN
 
 
 @dataclass
@@ -26,7 +27,7 @@ class QuadraticProblem:
     q: int = 0
     batch_norm: bool = False
     dropout: bool = False
-    numerics: Numerics = AS_WRITTEN
+    kernels: AbstractContextManager[Any] = ONEDNN
 
     @property
     def d(self) -> int:
@@ -57,11 +58,11 @@ class Classification:
         transform: Callable[[Tensor], Tensor],
         criterion: Callable[[Tensor, Tensor], Tensor] = F.cross_entropy,
         augmentation: Augmentation | None = None,
-        numerics: Numerics = AS_WRITTEN,
+        kernels: AbstractContextManager[Any] = ONEDNN,
     ):
         self.flat, self.inputs, self.targets = flat, inputs, targets
         self.transform, self.criterion, self.augmentation = transform, criterion, augmentation
-        self.numerics, self.d, self.q = numerics, flat.d, flat.q
+        self.kernels, self.d, self.q = kernels, flat.d, flat.q
         self.batch_norm, self.dropout = flat.batch_norm, flat.dropout
         self.layout = flat.layout if inputs.dim() == 4 else torch.contiguous_format
         self._initial_buffers = flat.buffers.clone()
@@ -70,10 +71,10 @@ class Classification:
         """Initial buffers [q]."""
         return self._initial_buffers.clone()
 
-    def under(self, numerics: Numerics) -> Classification:
-        """The same network and pictures, computed otherwise."""
+    def under(self, kernels: AbstractContextManager[Any]) -> Classification:
+        """The same network and pictures, differentiated by other kernels."""
         other = copy.copy(self)
-        other.numerics = numerics
+        other.kernels = kernels
         return other
 
     def fetch(self, examples: Tensor) -> Batch:
@@ -125,8 +126,3 @@ class Classification:
             module.train(was_training)
             flat.buffers.copy_(saved)
         return total / len(chunks)
-
-    def evaluate(self, x: Tensor, buffers: Tensor, inputs: Tensor, targets: Tensor) -> tuple[float, float]:
-        """Mean loss (nats) and top-1 error (share) of a point on images [N, C, H, W], in evaluation mode."""
-        found = score(self, x, buffers, inputs, targets)
-        return found.loss.item(), found.error.item()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch.nn import functional as F
 
-from suite.models import classifier, initialise
 from suite.spec import seed
+from suite.training.build import make_network
 from suite.training.flat import FlatModule
 
 AUXILIARY = 0.3  # of each auxiliary loss, in the train_val.prototxt of Caffe's GoogLeNet
@@ -26,9 +26,8 @@ class RandomPictures:
     def __init__(
         self, network: str, run_seed: int, count: int, device: str, *coordinates: int, channels_last: bool = True
     ):
-        self.module = classifier(network)
-        initialise(self.module, seed(run_seed, "weights"))
-        self.flat = FlatModule(self.module.to(device), channels_last=channels_last)
+        self.module = make_network({"name": network}, run_seed, device, torch.float32)
+        self.flat = FlatModule(self.module, channels_last=channels_last)
         draw = torch.Generator().manual_seed(seed(run_seed, "images", *coordinates))
         images = torch.randn(count, *self.module.input_shape, generator=draw).to(device)
         self.images = images.contiguous(memory_format=torch.channels_last) if channels_last else images

@@ -72,9 +72,4 @@ def refusal(problem: Any) -> str | None:
         return "it is no network"
     if problem.flat.x.device.type != "cuda":
         return f"CUDA graphs need CUDA, and the network lies on {problem.flat.x.device.type}"
-    return mask_refusal(problem)
-
-
-def mask_refusal(problem: Any) -> str | None:
-    """Why a network could not be recorded on any device, or None."""
     return "dropout's masks are drawn turn by turn" if problem.dropout else None

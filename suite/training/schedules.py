@@ -56,12 +56,7 @@ def buckets(segments: Sequence[slice], number: int, limit: int) -> tuple[slice, 
         segments: where each parameter lies in [d], one behind the other.
         number: bytes of each number.
         limit: bytes of a bucket.
-
-    Raises:
-        ValueError: a negative limit.
     """
-    if limit < 0:
-        raise ValueError(f"bucket_bytes={limit} must not be negative; 0 sends every parameter by itself")
     parts: list[slice] = []
     for part in reversed(segments):
         if parts and (parts[-1].stop - part.start) * number <= limit:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from suite.training.build import DTYPES, Setup, make_algorithm, make_network, ma
 from suite.training.flat import FlatModule
 from suite.training.gradients.paths import backend
 from suite.training.loop import TrainingRun
-from suite.training.numerics import Numerics, apply
+from suite.training.numerics import ONEDNN, apply, kernels
 
 MEAN = (123.0, 117.0, 104.0)  # red, green, blue of ImageNet's training set, 0..255 (Caffe's mean_value)
 
@@ -39,8 +40,7 @@ class Named(Order):
         self.batch, self.batches_per_epoch = batch, batches_per_epoch
 
     def indices(self, numbers: Tensor, workers: Tensor | None = None) -> Tensor:
-        if workers is None:
-            raise ValueError("a streamed batch is named by its worker too")
+        assert workers is not None
         return torch.stack([workers, numbers], 1)
 
 
@@ -49,7 +49,7 @@ class StreamedImages:
     used.
 
     Args:
-        settings: ``batch`` of a worker, ``crop``, ``side`` pixels, and ``evaluate.examples`` validation pictures.
+        settings: ``batch`` of a worker, ``crop`` and ``side`` pixels.
         workers: parts of the training set; each has a stream of its own.
 
     Raises DataError where ImageNet is absent or damaged. Call :meth:`close` to end the decoding processes.
@@ -62,11 +62,10 @@ class StreamedImages:
         run_seed: int,
         workers: int,
         root: Path | None,
-        numerics: Numerics,
+        kernels: AbstractContextManager[Any] = ONEDNN,
     ):
-        self.flat, self.d, self.q = flat, flat.d, flat.q
-        self.numerics, self.batch_norm, self.dropout = numerics, flat.batch_norm, flat.dropout
-        self.settings, self.root, self.device = settings, root, flat.x.device
+        self.flat, self.d, self.q, self.device = flat, flat.d, flat.q, flat.x.device
+        self.kernels, self.batch_norm, self.dropout = kernels, flat.batch_norm, flat.dropout
         self.criterion = F.cross_entropy
         self.crop, self.seed = CropFlip(settings["crop"]), seed(run_seed, "crop")
         self.mean = torch.tensor(MEAN, dtype=flat.x.dtype, device=self.device).view(3, 1, 1)
@@ -116,12 +115,7 @@ class StreamedImages:
         pixels = found.inputs[None].to(self.mean.dtype) - self.mean
         return self.crop(pixels, self.seed, *at)[0], found.targets
 
-    def evaluate(self, x: Tensor, buffers: Tensor, *_: Any) -> tuple[float, float]:
-        """Mean loss and top-1 error on the first ``evaluate.examples`` validation pictures."""
-        return validated(self.flat, x, buffers, self.settings, self.root)[:2]
 
-
-@torch.no_grad()
 def validated(
     flat: FlatModule, x: Tensor, buffers: Tensor, settings: Mapping[str, Any], root: Path | None
 ) -> tuple[float, float, float]:
@@ -129,12 +123,12 @@ def validated(
 
     Centre crops, in evaluation mode. Raises DataError where the split is absent or damaged.
     """
-    flat.load(x, buffers)
-    flat.module.eval()
     wanted, side = settings["evaluate"]["examples"], settings.get("side", SIDE)
     seen, loss, wrong, wrong5, size = 0, 0.0, 0, 0, min(200, wanted)
     mean = torch.tensor(MEAN, dtype=x.dtype, device=x.device).view(3, 1, 1)
-    with ImageNetStream("validation", size, root, device=x.device, side=side) as stream:
+    stream = ImageNetStream("validation", size, root, device=x.device, side=side)
+    with stream, flat.evaluating():
+        flat.load(x, buffers)
         for batch in stream.batches():
             take = min(size, wanted - seen)
             cut = centre_crop(batch.inputs.to(x.dtype) - mean, settings["crop"])
@@ -147,21 +141,19 @@ def validated(
             seen += take
             if seen >= wanted:
                 break
-    flat.module.train()
     return loss / seen, wrong / seen, wrong5 / seen
 
 
-@contextmanager
-def assembled_streamed(
+def assemble_streamed(
     settings: Mapping[str, Any], run_seed: int, execution: Mapping[str, Any], root: Path | None
-) -> Iterator[Setup]:
-    """What :func:`suite.training.build.assemble` makes, with pictures streamed until the block ends."""
+) -> Setup:
+    """What :func:`suite.training.build.assemble` makes, with pictures streamed until its problem is closed."""
     network = make_network(settings["model"], run_seed, execution["device"], DTYPES[execution["precision"]])
     flat = FlatModule(network, channels_last=execution["channels_last"])
     workers = settings.get("workers", 1)
-    problem: Any = StreamedImages(settings, flat, run_seed, workers, root, Numerics.of(execution))
+    problem: Any = StreamedImages(settings, flat, run_seed, workers, root, kernels(execution))
     nothing = flat.x.new_zeros(0)
-    made = Setup(
+    return Setup(
         problem=problem,
         x0=flat.point(),
         order=Named(settings["batch"], problem.part),
@@ -171,10 +163,6 @@ def assembled_streamed(
         test_inputs=nothing,
         test_targets=nothing,
     )
-    try:
-        yield made
-    finally:
-        problem.close()
 
 
 def train(spec: RunSpec, context: Context, *, top5: bool = False) -> Outcome:
@@ -184,15 +172,15 @@ def train(spec: RunSpec, context: Context, *, top5: bool = False) -> Outcome:
     ``evaluate.examples`` validation pictures, centre crops. Raises DataError where ImageNet is absent.
     """
     apply(context.execution)
-    with assembled_streamed(spec.settings, spec.seed, context.execution, context.data) as made:
+    made = assemble_streamed(spec.settings, spec.seed, context.execution, context.data)
+    problem: Any = made.problem
+    with closing(problem):
 
         def test(x: Tensor, buffers: Tensor) -> dict[str, float]:
-            scores = validated(made.problem.flat, x, buffers, spec.settings, context.data)
-            return dict(zip(("test_loss", "test_error", "top5_error"), scores, strict=True))
+            loss, error, fifth = validated(problem.flat, x, buffers, spec.settings, context.data)
+            return {"test_loss": loss, "test_error": error} | ({"top5_error": fifth} if top5 else {})
 
-        chosen = backend("looped", made.problem)
-        return TrainingRun(spec, context, made, chosen, test=test if top5 else None).run()
+        return TrainingRun(spec, context, made, backend("looped", problem), test=test).run()
 
 
-def train_top5(spec: RunSpec, context: Context) -> Outcome:
-    return train(spec, context, top5=True)
+train_top5 = partial(train, top5=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +20,7 @@ from suite.data.text import Pair, load_pairs
 from suite.data.vocabulary import BEGIN, END, PAD, Vocabulary, train_vocabulary
 from suite.models import build, initialise
 from suite.training.flat import FlatModule
-from suite.training.numerics import AS_WRITTEN
+from suite.training.numerics import ONEDNN
 
 
 @dataclass(frozen=True)
@@ -59,20 +59,19 @@ def prepare(
     return Corpus(vocabulary, *(vocabulary.encode(side) for side in zip(*pairs, strict=True)))
 
 
-class SentenceBatch(NamedTuple):
-    """Sentences padded on the right."""
-
-    source: Tensor  # [B, S] int64
-    mask: Tensor  # [B, S] bool, true on words
-    previous: Tensor  # [B, T] int64: the target shifted by one, begun with the begin mark
-    target: Tensor  # [B, T] int64, PAD where there is no word
+Inputs = tuple[Tensor, Tensor, Tensor]  # source [B, S], a mask [B, S] that is true on words, previous words [B, T]
 
 
-def collate(source: Sequence[Sequence[int]], target: Sequence[Sequence[int]]) -> SentenceBatch:
-    """A batch of encoded sentences."""
-    before, after = padded(source, PAD), padded(target, PAD)
-    previous = torch.cat((torch.full((len(after), 1), BEGIN), after[:, :-1]), 1)
-    return SentenceBatch(before, before != PAD, previous, after)
+def collate(
+    source: Sequence[Sequence[int]], target: Sequence[Sequence[int]], device: str = "cpu"
+) -> tuple[Inputs, Tensor]:
+    """A batch of encoded sentences, padded on the right: what the network reads, and the words [B, T] it is to say.
+
+    Previous words are the target shifted by one, begun with the begin mark.
+    """
+    before, after = padded(source, PAD).to(device), padded(target, PAD).to(device)
+    previous = torch.cat((torch.full((len(after), 1), BEGIN, device=device), after[:, :-1]), 1)
+    return (before, before != PAD, previous), after
 
 
 class TeacherForced(nn.Module):
@@ -82,7 +81,7 @@ class TeacherForced(nn.Module):
         super().__init__()
         self.network = network
 
-    def forward(self, inputs: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+    def forward(self, inputs: Inputs) -> Tensor:
         return self.network(*inputs)
 
 
@@ -94,7 +93,7 @@ def word_loss(logits: Tensor, target: Tensor, reduction: str = "mean") -> Tensor
 class Translation:
     """The training problem, with batches of sentences instead of images."""
 
-    q, batch_norm, dropout, numerics = 0, False, False, AS_WRITTEN
+    q, batch_norm, dropout, kernels = 0, False, False, ONEDNN
 
     def __init__(self, corpus: Corpus, sizes: dict[str, int], weights_seed: int, device: str = "cpu"):
         network = build("cgru", vocabulary=len(corpus.vocabulary), **sizes)
@@ -106,21 +105,13 @@ class Translation:
     def b0(self) -> Tensor:
         return self.flat.x.new_zeros(0)
 
-    def fetch(self, examples: Tensor) -> tuple[Any, Tensor]:
+    def fetch(self, examples: Tensor) -> tuple[Inputs, Tensor]:
         """Inputs and targets of the sentences ``examples`` [b]."""
-        chosen = examples.tolist()
-        batch = collate(*([side[i] for i in chosen] for side in (self.corpus.source, self.corpus.target)))
-        moved = [part.to(self.device) for part in batch]
-        return tuple(moved[:3]), moved[3]
+        source, target = ([side[i] for i in examples.tolist()] for side in (self.corpus.source, self.corpus.target))
+        return collate(source, target, self.device)
 
     def criterion(self, logits: Tensor, target: Tensor) -> Tensor:
         return word_loss(logits, target)
-
-    def loss(self, x: Tensor, buffers: Tensor, batch: Any) -> tuple[Tensor, Tensor]:
-        """Functional form: the mean loss per word of a batch at a point [d]."""
-        inputs, target = batch
-        logits = torch.func.functional_call(self.flat.module, self.flat.named(x), (inputs,))
-        return word_loss(logits, target), buffers
 
 
 @torch.no_grad()
@@ -128,10 +119,8 @@ def beam_search(network: Any, source: Tensor, mask: Tensor, width: int, limit: i
     """The best of ``width`` hypotheses by mean log-probability per word (Nematus normalises so too).
 
     A hypothesis that has reached the end mark keeps its place with probability one. With ``width`` 1 this is
-    greedy search. Raises ValueError for a width below 1 or above the vocabulary.
+    greedy search.
     """
-    if width < 1:
-        raise ValueError(f"beam width={width} must be at least 1")
     count, device = len(source), source.device
     encoded = network.encode(source, mask).select(torch.arange(count, device=device).repeat_interleave(width))
     state = encoded.start
@@ -145,8 +134,6 @@ def beam_search(network: Any, source: Tensor, mask: Tensor, width: int, limit: i
         step = network.step(encoded, word, state)
         logs = torch.log_softmax(step.logits, 1).view(count, width, -1)
         vocabulary = logs.shape[2]
-        if width > vocabulary:
-            raise ValueError(f"beam width={width} must lie between 1 and the {vocabulary} words of the vocabulary")
         stay = torch.full_like(logs, -torch.inf)
         stay[:, :, END] = 0.0
         logs = torch.where(done[:, :, None], stay, logs)
@@ -183,20 +170,15 @@ def translate(
     return problem.corpus.vocabulary.decode(found)
 
 
-class TranslationScore(NamedTuple):
-    """How good translations are. ``signature`` is sacrebleu's, without which a BLEU means nothing."""
+def score(found: Sequence[str], pairs: Sequence[Pair]) -> tuple[float, float, str]:
+    """Corpus BLEU of translations against the English side of test pairs, the share that are exact, and a signature.
 
-    bleu: float
-    signature: str
-    exact: float  # share of sentences translated exactly
-
-
-def score(found: Sequence[str], pairs: Sequence[Pair]) -> TranslationScore:
-    """Corpus BLEU and exact matches of translations against the English side of test pairs."""
+    The signature is sacrebleu's, without which a BLEU means nothing.
+    """
     from sacrebleu.metrics import BLEU
 
     wanted = [english for _, english in pairs]
     metric = BLEU()
     bleu = metric.corpus_score(list(found), [wanted]).score
     same = sum(a.strip() == b.strip() for a, b in zip(found, wanted, strict=True))
-    return TranslationScore(bleu, str(metric.get_signature()), same / len(wanted))
+    return bleu, same / len(wanted), str(metric.get_signature())

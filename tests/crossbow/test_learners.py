@@ -81,12 +81,6 @@ def test_one_iteration_with_permuted_batches_leaves_the_centre():
     torch.testing.assert_close(ordered.state.replicas[[2, 0, 3, 1]], permuted.state.replicas, rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("numbers", [(0, 0, 1), (1, 2, 3), (0, 1)])
-def test_refuses_batches_that_are_not_the_next(numbers):
-    with pytest.raises(ValueError, match="not the next 3"):
-        make(3).step(LR, numbers)
-
-
 def test_a_new_learner_gets_the_mean_batch_norm_row():
     from suite.models import build, initialise
     from suite.training.flat import FlatModule

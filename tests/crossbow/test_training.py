@@ -10,6 +10,7 @@ from suite.runner.execute import RunnerConfig, execute
 from suite.runs.store import Store
 from suite.spec import RunSpec
 from suite.training.build import assemble
+from suite.training.evaluation import score
 from suite.training.numerics import choose
 
 SETTINGS = {
@@ -54,8 +55,8 @@ def test_a_test_may_read_a_fixed_part_of_the_images(tmp_path):
     error = Store(tmp_path / "store").read(spec.id).results["test_error"]
     made = assemble(spec.settings, spec.seed, choose(spec, "cpu", 1), None)
     inputs, targets = made.test_inputs, made.test_targets
-    assert error == made.problem.evaluate(made.x0, made.problem.b0(), inputs[:60], targets[:60])[1]
-    assert error != made.problem.evaluate(made.x0, made.problem.b0(), inputs, targets)[1]
+    assert error == score(made.problem, made.x0, made.problem.b0(), inputs[:60], targets[:60])[1]
+    assert error != score(made.problem, made.x0, made.problem.b0(), inputs, targets)[1]
     whole = RunSpec("train", {**SETTINGS, "evaluate": {"every": 7}})
     part = RunSpec("train", {**SETTINGS, "evaluate": {"every": 7, "test_examples": 60}})
     assert seconds(part) < seconds(whole)

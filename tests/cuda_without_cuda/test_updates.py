@@ -19,7 +19,7 @@ from reference_impls.rudra import Softsync
 from suite.communication.collectives import in_process
 from suite.models.registry import construct
 from suite.optim.vector import Vector
-from suite.training.evaluation import CapturedTest
+from suite.training.evaluation import CapturedTest, ChunkTest
 from suite.training.flat import ALIGNMENT, FlatModule
 from suite.training.gradients import backend
 from suite.training.optimizers import Adam, CaffeSGD, TorchSGD
@@ -214,7 +214,7 @@ def test_rows_of_a_captured_gradient_are_read_on_such_boundaries_too(monkeypatch
     captured = PATHS["captured"](case)
     examples = torch.zeros(3, 4, dtype=torch.int64, device="cuda")
     captured.indexed(points, case.b0().repeat(3, 1), examples)
-    CapturedTest(case, Direct()).score(points[1], case.b0(), case.inputs, case.targets)
+    ChunkTest(CapturedTest(case, Direct()), points[1], case.b0(), case.inputs, case.targets).compute()
     assert len(seen) > 3
     for state in seen:
         assert not [name for name, part in state.items() if part.storage_offset() * part.element_size() % ALIGNMENT]

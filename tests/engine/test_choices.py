@@ -16,7 +16,7 @@ from suite.runner.autotune import alternating, decide, measure_training, preferr
 from suite.spec import RunSpec
 from suite.training.gradients import native
 from suite.training.loop import train
-from suite.training.numerics import PRECISIONS, Numerics, apply, choose, fixed
+from suite.training.numerics import apply, choose, fixed
 
 
 def experiment(answers, seconds=1000.0):
@@ -241,18 +241,12 @@ def test_an_execution_is_fixed_once(tmp_path):
     assert fixed(tmp_path, spec, "cpu", 2, lambda execution: pytest.fail("chosen again")) == first
 
 
-def test_precision_is_strict_unless_named():
-    try:
-        for precision in PRECISIONS:
-            apply(execution := choose(RunSpec("train", {"precision": precision}), "cpu", 1))
-            assert torch.backends.cuda.matmul.allow_tf32 == (precision == "tf32")
-            assert torch.backends.cudnn.allow_tf32 == (precision == "tf32")
-            with Numerics.of(execution).forward:
-                product = torch.ones(2, 2) @ torch.ones(2, 2)
-            assert product.dtype == (torch.bfloat16 if precision == "bf16" else torch.float32)
-        assert choose(RunSpec("train"), "cpu", 1)["precision"] == "float32"
-    finally:
-        apply(choose(RunSpec("train"), "cpu", 1))
+def test_precision_is_strict():
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
+    apply(choose(RunSpec("train"), "cpu", 1))
+    assert not torch.backends.cuda.matmul.allow_tf32
+    assert not torch.backends.cudnn.allow_tf32
+    assert choose(RunSpec("train"), "cpu", 1)["precision"] == "float32"
 
 
 def test_a_new_run_is_looped_and_deterministic_and_its_threads_and_switches_are_torchs(tmp_path):
@@ -263,10 +257,8 @@ def test_a_new_run_is_looped_and_deterministic_and_its_threads_and_switches_are_
         assert torch.get_num_threads() == 2
         assert torch.backends.cudnn.deterministic
         assert not torch.backends.cudnn.benchmark
-        lowered = choose(digits(0, precision="tf32"), "cpu", 1)
-        train(digits(0, precision="tf32", updates=1), Context(tmp_path, lowered))
-        assert torch.get_num_threads() == 1
-        assert torch.backends.cuda.matmul.allow_tf32, "a run applies what was recorded of it"
+        train(digits(0, updates=1), Context(tmp_path, choose(digits(0), "cpu", 1)))
+        assert torch.get_num_threads() == 1, "a run applies what was recorded of it"
     finally:
         apply(choose(digits(0), "cpu", 1))
 

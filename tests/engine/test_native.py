@@ -21,7 +21,7 @@ from suite.training.gradients.looped import AutogradGradients
 from suite.training.gradients.native import Native, NativeError, plan
 from suite.training.gradients.native_check import bound
 from suite.training.gradients.paths import refusals
-from suite.training.numerics import Numerics, choose
+from suite.training.numerics import choose
 from suite.training.problem import Classification, QuadraticProblem
 
 
@@ -229,7 +229,7 @@ def test_a_library_is_compiled_once_and_again_where_it_is_damaged(fresh, monkeyp
     damaged = tmp_path / "other" / "sgd-scaling-suite" / "native" / f"{first.build}.so"
     damaged.parent.mkdir(parents=True)
     damaged.write_text("cut off")
-    assert native.library(*numbers).parameters == 7850
+    assert native.library(*numbers).build == first.build
     assert damaged.stat().st_size > 1000
 
 
@@ -275,6 +275,3 @@ def test_what_else_has_no_native_gradient():
     mixed.get_submodule("ip2").bfloat16()
     with pytest.raises(NativeError, match="its numbers must be one of float, double"):
         plan(mixed)
-    lowered = problem("digits_lenet", dtype=torch.float32)
-    lowered.numerics = Numerics(lowered=True)
-    assert "another precision" in (Native.refusal(lowered) or "")

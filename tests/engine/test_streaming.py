@@ -10,15 +10,15 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from suite.data.imagenet import ImageBatch
+from suite.experiment import Context
 from suite.spec import RunSpec
 from suite.training import streaming
 from suite.training.build import make_network
 from suite.training.flat import FlatModule
-from suite.training.numerics import Numerics, choose
+from suite.training.numerics import choose
 
 CLASSES, SIDE, CROP = 7, 12, 8
 MODEL = {"name": "tiny_bn", "channels": 3, "classes": CLASSES, "input_size": CROP}
-NUMERICS = Numerics.of({"device": "cpu", "precision": "float32", "channels_last": True, "threads": 1})
 
 
 class Pictures:
@@ -71,8 +71,7 @@ def flat() -> FlatModule:
 
 def images_of(flat: FlatModule, seed: int, workers: int) -> streaming.StreamedImages:
     """Training pictures in batches of 30."""
-    settings = {"batch": 30, "crop": CROP, "side": SIDE, "evaluate": {"examples": 1}}
-    return streaming.StreamedImages(settings, flat, seed, workers, None, NUMERICS)
+    return streaming.StreamedImages({"batch": 30, "crop": CROP, "side": SIDE}, flat, seed, workers, None)
 
 
 def scores(flat: FlatModule, x: Tensor, count: int) -> tuple[float, float, float]:
@@ -141,13 +140,8 @@ def test_a_batch_is_cropped_as_its_name_says(flat):
     assert 100 < one.max() <= 255 - 104
 
 
-def test_a_run_is_tested_on_the_first_validation_pictures_whatever_it_is_handed(flat):
-    images, x = images_of(flat, seed=0, workers=1), flat.point()
-    assert images.evaluate(x, flat.buffers.clone(), x[:0], x[:0]) == scores(flat, x, 1)[:2]
-
-
 @pytest.mark.parametrize("workers", [None, 3])
-def test_streams_are_closed_when_a_run_ends_however_it_ends(pictures, workers):
+def test_streams_are_closed_when_a_run_ends_however_it_ends(pictures, workers, monkeypatch, tmp_path):
     settings = {
         "model": MODEL,
         "algorithm": {"name": "sgd"},
@@ -155,15 +149,17 @@ def test_streams_are_closed_when_a_run_ends_however_it_ends(pictures, workers):
         "batch": 30,
         "crop": CROP,
         "side": SIDE,
-        "evaluate": {"examples": 1},
+        "evaluate": {"every": 1, "examples": 1},
         **({"workers": workers} if workers else {}),
     }
-    spec = RunSpec("train", settings)
+    spec = RunSpec("train", {**settings, "updates": 1, "rate": 0.1})
     execution = choose(spec, "cpu", 1)
-    with streaming.assembled_streamed(spec.settings, 0, execution, None) as made:
-        assert made.algorithm.collective.workers == (workers or 1)
-        assert pictures.closed == []
-    assert pictures.closed == ["train"] * (workers or 1)
-    with pytest.raises(KeyboardInterrupt), streaming.assembled_streamed(spec.settings, 0, execution, None):
+
+    def interrupted(*given: object) -> None:
+        assert "train" not in pictures.closed
         raise KeyboardInterrupt
-    assert pictures.closed == ["train"] * 2 * (workers or 1)
+
+    monkeypatch.setattr(streaming, "validated", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        streaming.train(spec, Context(tmp_path, execution))
+    assert pictures.closed == ["train"] * (workers or 1)

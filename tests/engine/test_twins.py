@@ -16,7 +16,7 @@ from suite.training.gradients.cuda_graph import Captured
 from suite.training.gradients.looped import AutogradGradients, Functional, Vectorised
 from suite.training.gradients.native import Native
 from suite.training.gradients.paths import backend, refusals
-from suite.training.numerics import Numerics
+from suite.training.numerics import OwnKernels
 from suite.training.problem import Classification, QuadraticProblem
 
 SMALL = 1e8  # operations per example up to which a network is tested at every run
@@ -40,7 +40,7 @@ def test_every_way_agrees_on_every_network(name, channels_last):
     looped = tuple(part.clone() for part in AutogradGradients(case)(x, rows, batches))
     agree(looped, Functional(case)(x, rows, batches), case.d)
     agree(looped, Vectorised(case)(x, rows, batches), case.d)
-    agree(looped, AutogradGradients(case.under(Numerics(onednn=False)))(x, rows, batches), case.d)
+    agree(looped, AutogradGradients(case.under(OwnKernels()))(x, rows, batches), case.d)
     if not counts(name).has_dropout:
         agree(looped, Captured(case, Rehearsal()).indexed(x, rows, examples), case.d)
     at = Points(x[:1], (2,), torch.zeros(2, dtype=torch.int64))
@@ -209,14 +209,14 @@ class Half(nn.Module):
 def test_a_parameter_without_effect_has_gradient_zero_by_every_path_and_whatever_stood_there_before():
     pixels = torch.randint(256, (6, 1, 2, 2), generator=torch.Generator().manual_seed(1), dtype=torch.uint8)
     case = Classification(FlatModule(Half().double()), pixels, torch.arange(6) % 2, lambda x: x.double() / 256)
-    x, rows, batches = points(case, 1), case.b0()[None], [case.fetch(torch.arange(6))]
+    x, rows, examples = points(case, 1), case.b0()[None], torch.arange(6)[None]
     looped = AutogradGradients(case)
     looped._grads.fill_(7.0)
-    expected = tuple(part.clone() for part in looped(x, rows, batches))
+    expected = tuple(part.clone() for part in looped.indexed(x, rows, examples))
     assert expected[1][0, :10].count_nonzero() == 10
     assert not expected[1][0, 10:].any()
     for twin in (Functional(case), Vectorised(case), Captured(case, Rehearsal())):
-        agree(expected, twin(x, rows, batches), case.d)
+        agree(expected, twin.indexed(x, rows, examples), case.d)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -237,15 +237,3 @@ def test_a_borrowed_point_has_the_bits_of_a_copied_one(dtype):
     shifted = torch.empty(case.d + 1, dtype=dtype)[1:]
     flat.borrow(shifted)
     assert flat.parameters[0].data_ptr() == flat.x.data_ptr(), "another place in the cache line: must be copied"
-
-
-def test_bf16_lowers_the_network_and_nothing_else():
-    case = problem("digits_lenet", dtype=torch.float32)
-    x, rows, batch = points(case, 1), case.b0()[None], [case.fetch(torch.arange(12))]
-    plain = tuple(part.clone() for part in AutogradGradients(case)(x, rows, batch))
-    low = case.under(Numerics(lowered=True))
-    for function in (AutogradGradients(low), Vectorised(low)):
-        lowered = function(x, rows, batch)
-        assert lowered[1].dtype == torch.float32
-        distance = float((lowered[1] - plain[1]).norm() / plain[1].norm())
-        assert torch.finfo(torch.float32).eps * 100 < distance < 8 * torch.finfo(torch.bfloat16).eps

@@ -166,7 +166,7 @@ def test_where_there_is_nothing_to_measure_it_is_said_before_anything_is_timed(o
     ("options", "message"),
     [
         ({"memory": -1}, "fewer than two batch sizes can be trained with; left out: {2: 'an update needs 0 bytes"),
-        ({"rate": 1e38}, "the loss became NaN at rate=1e"),
+        ({"rate": 1e38}, "the loss became infinite or NaN at rate=1e"),
     ],
 )
 def test_a_machine_or_a_rate_that_allows_no_training_is_told(options, message):

@@ -41,7 +41,6 @@ def test_the_law_by_hand():
     """t0 = 10, tau = 12, kappa = 30 at rate 0.05 and M = 3: half way to the pole, (10 + 12 ln 2) / 0.05 updates."""
     assert LAW.load(3, 0.05) == pytest.approx(0.5)
     assert LAW.predict(3, 0.05) == pytest.approx((10 + 12 * math.log(2)) / 0.05)
-    assert LAW.smallest(0.05) == pytest.approx(1.5)
     assert LAW.predict(1.5, 0.05) == LAW.predict(1, 0.05) == math.inf
 
 

@@ -41,37 +41,43 @@ def batch_of(lengths, seed=0):
 
 
 def test_collate_shifts_and_pads():
-    batch = collate([[7, END], [8, 9, END]], [[5, 6, END], [4, END]])
-    assert batch.source.tolist() == [[7, END, PAD], [8, 9, END]]
-    assert batch.mask.tolist() == [[True, True, False], [True, True, True]]
-    assert batch.previous.tolist() == [[BEGIN, 5, 6], [BEGIN, 4, END]]
-    assert batch.target.tolist() == [[5, 6, END], [4, END, PAD]]
+    (source, mask, previous), target = collate([[7, END], [8, 9, END]], [[5, 6, END], [4, END]])
+    assert source.tolist() == [[7, END, PAD], [8, 9, END]]
+    assert mask.tolist() == [[True, True, False], [True, True, True]]
+    assert previous.tolist() == [[BEGIN, 5, 6], [BEGIN, 4, END]]
+    assert target.tolist() == [[5, 6, END], [4, END, PAD]]
 
 
 def test_the_loss_is_the_mean_over_words_not_sentences(network):
     long, short = batch_of([9]), batch_of([2], seed=4)
-    both = collate(
-        [long.source[0].tolist(), short.source[0].tolist()], [long.target[0].tolist(), short.target[0].tolist()]
+    inputs, target = collate(
+        *(
+            [side[0].tolist() for side in sides]
+            for sides in zip((long[0][0], long[1]), (short[0][0], short[1]), strict=True)
+        )
     )
     with torch.no_grad():
-        sums = [word_loss(network(*b[:3]), b.target, "sum") for b in (long, short)]
-        mean = word_loss(network(*both[:3]), both.target)
+        sums = [word_loss(network(*read), said, "sum") for read, said in (long, short)]
+        mean = word_loss(network(*inputs), target)
     assert mean == pytest.approx(float(sum(sums)) / 11, rel=1e-12)
 
 
 def test_a_batch_split_over_workers_has_the_same_gradient(network):
     """Weighted by words, the mean gradient of the parts is the gradient of the whole."""
-    batch = batch_of([5, 5, 5, 5, 5, 5])
-    whole = torch.autograd.grad(word_loss(network(*batch[:3]), batch.target), list(network.parameters()))
-    parts = [type(batch)(*(part[rows] for part in batch)) for rows in (slice(0, 2), slice(2, 4), slice(4, 6))]
-    split = [torch.autograd.grad(word_loss(network(*p[:3]), p.target), list(network.parameters())) for p in parts]
+    inputs, target = batch_of([5, 5, 5, 5, 5, 5])
+
+    def gradient(rows: slice) -> tuple[torch.Tensor, ...]:
+        loss = word_loss(network(*(part[rows] for part in inputs)), target[rows])
+        return torch.autograd.grad(loss, list(network.parameters()))
+
+    whole, split = gradient(slice(6)), [gradient(rows) for rows in (slice(0, 2), slice(2, 4), slice(4, 6))]
     for gradient, *pieces in zip(whole, *split, strict=True):
         assert torch.allclose(gradient, sum(pieces) / 3, rtol=0, atol=1e-13)
 
 
 def test_a_beam_of_one_is_greedy(network):
-    batch, network = batch_of([4, 8, 2, 6, 7]), network.eval()
-    encoded = network.encode(batch.source, batch.mask)
+    ((source, mask, _), _), network = batch_of([4, 8, 2, 6, 7]), network.eval()
+    encoded = network.encode(source, mask)
     state, word, words = encoded.start, torch.full((5,), BEGIN), []
     for _ in range(12):
         step = network.step(encoded, word, state)
@@ -79,7 +85,7 @@ def test_a_beam_of_one_is_greedy(network):
         words.append(word)
     rows = torch.stack(words, 1).tolist()
     expected = [row[: row.index(END)] if END in row else row for row in rows]
-    assert beam_search(network, batch.source, batch.mask, 1, 12) == expected
+    assert beam_search(network, source, mask, 1, 12) == expected
 
 
 def test_a_wide_beam_finds_the_best_of_all_short_translations():

@@ -11,7 +11,7 @@ from paper_figures.matex_agd import PAPER, settings
 from suite.experiment import Context, OutOfTime
 from suite.spec import RunSpec, thaw
 from suite.training import numerics as execution
-from suite.training.streaming import assembled_streamed, train
+from suite.training.streaming import assemble_streamed, train
 
 
 @pytest.fixture
@@ -44,12 +44,12 @@ def test_workers_read_their_own_parts_in_stored_order(root, monkeypatch):
     spec = small("sgd", 4)
     monkeypatch.setattr("suite.training.streaming.ImageNetStream", in_this_process)
     seen = []
-    with assembled_streamed(spec.settings, 0, execution.choose(spec, "cpu", 1), root) as made:
-        for number in (0, 1, 2, 3):
-            examples = made.order.indices(torch.full((4,), number), torch.arange(4))
-            inputs, targets = made.problem.fetch(examples.reshape(-1))
-            assert inputs.shape == (8, 3, 28, 28)
-            seen.append(targets.view(4, 2).tolist())
+    made = assemble_streamed(spec.settings, 0, execution.choose(spec, "cpu", 1), root)
+    for number in (0, 1, 2, 3):
+        examples = made.order.indices(torch.full((4,), number), torch.arange(4))
+        inputs, targets = made.problem.fetch(examples.reshape(-1))
+        assert inputs.shape == (8, 3, 28, 28)
+        seen.append(targets.view(4, 2).tolist())
     rows = [
         [[row % 3 for row in range(6 * w + 2 * (n % 3), 6 * w + 2 * (n % 3) + 2)] for w in range(4)] for n in range(4)
     ]

@@ -139,7 +139,7 @@ def test_processes_tune_by_the_batches_that_all_of_them_compute(monkeypatch: pyt
     seconds = iter(range(3))
     monkeypatch.setattr(sma, "clock", lambda: next(seconds))
     monkeypatch.setattr(sma, "Processes", lambda group: SimpleNamespace(sum=lambda rows: rows.sum(0) + 5))
-    tuner = sma.Tuner(8, Group(dist.HashStore(), 0, 2, 1.0, "gloo"))
+    tuner, group = sma.Tuner(8), Group(dist.HashStore(), 0, 2, 1.0, "gloo")
     for _ in range(3):
-        tuner.after_update(torch.device("cpu"))
+        tuner.after_update(group, torch.device("cpu"))
     assert tuner.rule.readings == (6.0, 6.0)

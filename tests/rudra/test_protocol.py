@@ -289,8 +289,6 @@ def test_durations_depend_on_coordinates_alone() -> None:
         interleaved.append(other(0))
     assert first == interleaved
     assert sum(first) / 300 == pytest.approx(1.0, abs=0.06)  # five standard errors
-    with pytest.raises(ValueError, match=r"jitter=-0\.1"):
-        GammaDurations(1.0, -0.1, 0)
 
 
 def test_unknown_architectures_and_trees_are_refused() -> None:
@@ -298,5 +296,3 @@ def test_unknown_architectures_and_trees_are_refused() -> None:
         system("ring", 4, 1)
     with pytest.raises(ValueError, match="takes no tree"):
         simulation({"architecture": "base", **COSTS, "tree": {"per_leaf": 2}}, 4, 1, 4, 0)
-    with pytest.raises(ValueError, match="machines=0"):
-        system("base", 4, 1, machines=0)

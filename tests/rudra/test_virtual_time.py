@@ -165,12 +165,6 @@ def test_a_tree_may_be_left_to_its_defaults() -> None:
     assert len(simulation({"architecture": "adv", **COSTS}, 9, 1, 4, 0).root.children) == 2
 
 
-@pytest.mark.parametrize("mean", [0.0, [1.0, 0.0], [1.0, -1.0]])
-def test_durations_need_a_positive_mean_for_every_worker(mean: float | list[float]) -> None:
-    with pytest.raises(ValueError, match="must be positive"):
-        GammaDurations(mean, 0.1, 0)
-
-
 @pytest.mark.parametrize("jitter", [0.05, 0.2, 0.5])
 def test_jitter_is_the_relative_standard_deviation(jitter: float) -> None:
     draw = GammaDurations(2.0, jitter, 7)

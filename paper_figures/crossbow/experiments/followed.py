@@ -19,6 +19,7 @@ from suite.runner.autotune import measure_training
 from suite.spec import RunSpec, seed
 from suite.training import checkpoint
 from suite.training.build import Setup, assemble
+from suite.training.evaluation import score
 from suite.training.gradients.paths import backend_of, seed_masks
 from suite.training.numerics import apply
 
@@ -79,7 +80,7 @@ def errors_of(made: Setup, learners: Learners) -> dict[str, float]:
     """Of the average model, whose buffers are the replicas' mean, and of the replicas, on average and at best."""
 
     def error(point: Tensor, buffers: Tensor) -> float:
-        return made.problem.evaluate(point, buffers, made.test_inputs, made.test_targets)[1]
+        return score(made.problem, point, buffers, made.test_inputs, made.test_targets)[1]
 
     centre = error(learners.centre, learners.buffers.mean(0))
     replicas = [error(*each) for each in zip(learners.state.replicas, learners.buffers, strict=True)]

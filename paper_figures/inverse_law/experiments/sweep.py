@@ -36,7 +36,7 @@ from suite.training.flat import FlatModule
 from suite.training.gradient_noise import gradient_variances
 from suite.training.gradients.paths import backend_of
 from suite.training.loss_reading import LossReading
-from suite.training.numerics import Numerics, apply
+from suite.training.numerics import apply, kernels
 from suite.training.problem import Classification
 
 LABELS: Mapping[str, Callable[[Tensor], Tensor]] = {
@@ -67,7 +67,7 @@ class Trainer(SteppedSgd):
         flat = FlatModule(network, channels_last=context.execution["channels_last"])
         fitted = transforms.fit(rule, inputs[held:], size).to(device)
         decode = lambda pixels: fitted(pixels).to(dtype)
-        problem = Classification(flat, inputs[held:], targets[held:], decode, numerics=Numerics.of(context.execution))
+        problem = Classification(flat, inputs[held:], targets[held:], decode, kernels=kernels(context.execution))
         workers = settings.get("workers", 1)
         if settings["batch"] % workers:
             raise ValueError(f"batch={settings['batch']} does not divide over workers={workers}")

@@ -104,7 +104,7 @@ def judged(trainer: Trainer, spec: RunSpec, pairs: list[Pair]) -> dict[str, Any]
     results: dict[str, Any] = {}
     for name, beam in (("greedy", 1), ("beam", spec.settings["beam"])):
         found = translate(trainer.problem, german, beam=beam)
-        judged = score(found, pairs)
-        results |= {f"bleu_{name}": judged.bleu, f"exact_{name}": judged.exact, "signature": judged.signature}
+        bleu, exact, signature = score(found, pairs)
+        results |= {f"bleu_{name}": bleu, f"exact_{name}": exact, "signature": signature}
     results["shown"] = [[*pair, text] for pair, text in zip(pairs[:5], found, strict=False)]
     return results

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from reference_impls.contract import Algorithm, Points, Turn
 from reference_impls.numbers import on_device
-from suite.training.evaluation import CapturedTest, read
+from suite.training.evaluation import CapturedTest, read, score
 from suite.training.loss_reading import LossReading
 from suite.training.recording import CudaGraphs, refusal
 
@@ -47,9 +47,9 @@ class Backend:
     A problem's ``fetch`` turns example indices [b] into a batch, ``loss`` is the mean loss of a batch at a point, and
     ``b0`` gives its first buffers.
 
-    A subclass defines ``__call__``. It overrides ``step``, ``evaluate`` or ``reader`` where it has a faster way than
-    gradients followed by the algorithm's own update, or than tests by autograd's forward pass. Tensors that are
-    returned are borrowed: they are valid until the next call.
+    A subclass defines ``__call__``, or ``indexed`` where it gathers by itself. It overrides ``step``, ``evaluate`` or
+    ``reader`` where it has a faster way than gradients followed by the algorithm's own update, or than tests by
+    autograd's forward pass. Tensors that are returned are borrowed: they are valid until the next call.
     """
 
     name: ClassVar[str]
@@ -66,6 +66,8 @@ class Backend:
         Raises:
             ValueError: The gradients would not be those of the loop, or not those that the run began with.
         """
+        if why := cls.refusal(problem):
+            raise ValueError(f"gradients cannot be {cls.name}: {why}; use path looped")
         return cls(problem)
 
     @classmethod
@@ -102,8 +104,7 @@ class Backend:
 
     def evaluate(self, x: Tensor, buffers: Tensor, inputs: Tensor, targets: Tensor) -> tuple[float, float]:
         """Mean loss (nats) and error (share) of a point [d] with buffers [q] on images [N, C, H, W]."""
-        found: tuple[float, float] = self.problem.evaluate(x, buffers, inputs, targets)
-        return found
+        return score(self.problem, x, buffers, inputs, targets)
 
     def reader(self, inputs: Tensor, targets: Tensor) -> Reader:
         """A reader of the mean loss on decoded inputs [N, ...] with targets [N]."""

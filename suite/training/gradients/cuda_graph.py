@@ -11,7 +11,7 @@ finds it in the same place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -22,23 +22,21 @@ from torch.utils._pytree import tree_leaves, tree_map
 from reference_impls.contract import Algorithm, Points, Turn
 from suite.training.evaluation import CapturedTest
 from suite.training.flat import aligned
-from suite.training.gradients.backend import Backend, Batch, Rows, Updated
-from suite.training.recording import Body, CudaGraphs, mask_refusal, refusal
+from suite.training.gradients.backend import Backend, Rows, Updated
+from suite.training.recording import Body, CudaGraphs, refusal
 
 KEPT = 8  # graphs of different shapes: each holds a pool of memory of its own
 WORTH_COPYING = 4_000_000  # parameters above which copying the state is taken to cost more than launching the update
 
 
 class Captured(Backend):
-    """Raises ValueError when the problem cannot be captured. With a ``recorder`` of its own it needs no CUDA."""
+    """With a ``recorder`` of its own it needs no CUDA."""
 
     name = "captured"
     one_length = True
     recorder: CudaGraphs
 
     def __init__(self, problem: Any, recorder: CudaGraphs | None = None):
-        if why := refusal(problem) if recorder is None else mask_refusal(problem):
-            raise ValueError(f"gradients cannot be captured: {why}; use path looped or vectorised")
         super().__init__(problem)
         self.recorder = recorder or CudaGraphs()
         self._graphs: dict[tuple[Any, ...], tuple[RowGradients, Body]] = {}
@@ -49,31 +47,24 @@ class Captured(Backend):
         return refusal(problem)
 
     def step(self, algorithm: Algorithm[Any]) -> CapturedUpdate | None:
-        return None if update_refusal(algorithm, self.problem.d) else CapturedUpdate(self, algorithm)
+        """Part of the graph where it does the same at every turn, has no sums of several workers, and is small."""
+        fits = not algorithm.reads_turn and algorithm.collective.workers == 1 and self.problem.d <= WORTH_COPYING
+        return CapturedUpdate(self, algorithm) if fits else None
 
     def evaluate(self, x: Tensor, buffers: Tensor, inputs: Tensor, targets: Tensor) -> tuple[float, float]:
-        found = self._test.score(x, buffers, inputs, targets)
-        return found.loss.item(), found.error.item()
-
-    def __call__(self, points: Tensor, buffers: Tensor, batches: Sequence[Batch]) -> Rows:
-        stacked = tuple(torch.stack(parts) for parts in zip(*batches, strict=True))
-        return self._replay(points, buffers, stacked, lambda parts: parts)
+        return self._test.score(x, buffers, inputs, targets)
 
     def indexed(self, points: Tensor, buffers: Tensor, examples: Sequence[Tensor]) -> Rows:
         """The gather is part of the graph."""
-        stacked = (torch.stack(tuple(examples)),)
-        return self._replay(points, buffers, stacked, lambda parts: self.problem.fetch(parts[0]))
-
-    def _replay(self, points: Tensor, buffers: Tensor, inputs: tuple[Tensor, ...], fetch: Any) -> Rows:
-        """Losses [n], gradients [n, d], borrowed until the next call, and buffers [n, q]."""
-        key = tuple((part.shape, part.dtype) for part in (points, *inputs))
+        stacked = torch.stack(tuple(examples))  # [n, b]
+        key = points.shape, points.dtype, stacked.shape
         if key not in self._graphs:
             if len(self._graphs) == KEPT:
                 del self._graphs[next(iter(self._graphs))]  # the oldest; its memory goes with it
-            rows = RowGradients(self.problem, self.recorder, points, buffers, inputs, fetch)
+            rows = RowGradients(self.problem, self.recorder, points, buffers, stacked)
             self._graphs[key] = rows, self.recorder.record(rows.compute)
         rows, launch = self._graphs[key]
-        rows.load(points, buffers, inputs)
+        rows.load(points, buffers, stacked)
         launch()
         return rows.losses.clone(), rows.grads, rows.after.clone()
 
@@ -81,28 +72,18 @@ class Captured(Backend):
 class RowGradients:
     """The body: gradients of n rows of fixed shapes, from tensors and into tensors that stay where they are."""
 
-    def __init__(
-        self,
-        problem: Any,
-        recorder: CudaGraphs,
-        points: Tensor,
-        buffers: Tensor,
-        inputs: tuple[Tensor, ...],
-        fetch: Callable[[tuple[Tensor, ...]], Batch],
-    ):
-        self.problem, self.recorder, self.fetch = problem, recorder, fetch
-        self.points, self.buffers = points.detach().clone(), buffers.clone()
-        self.inputs = tuple(part.clone() for part in inputs)
+    def __init__(self, problem: Any, recorder: CudaGraphs, points: Tensor, buffers: Tensor, examples: Tensor):
+        self.problem, self.recorder = problem, recorder
+        self.points, self.buffers, self.examples = points.detach().clone(), buffers.clone(), examples.clone()
         self.losses = points.new_empty(len(points))
         self.grads = torch.empty_like(self.points)
         self.after = torch.empty_like(self.buffers)
 
-    def load(self, points: Tensor, buffers: Tensor, inputs: tuple[Tensor, ...]) -> None:
+    def load(self, points: Tensor, buffers: Tensor, examples: Tensor) -> None:
         """Copy in what the next call is to read."""
         self.points.copy_(points)
         self.buffers.copy_(buffers)
-        for kept, part in zip(self.inputs, inputs, strict=True):
-            kept.copy_(part)
+        self.examples.copy_(examples)
 
     def compute(self) -> None:
         """All rows, side by side."""
@@ -110,29 +91,17 @@ class RowGradients:
 
     def row(self, i: int) -> None:
         flat = self.problem.flat
-        inputs, targets = self.fetch(tuple(part[i] for part in self.inputs))
+        inputs, targets = self.problem.fetch(self.examples[i])
         point = aligned(self.points[i]).detach()
         leaves = {name: aligned(view).requires_grad_() for name, view in flat.named(point).items()}
         buffers = {name: view.clone() for name, view in flat.named_buffers(self.buffers[i]).items()}
-        with self.problem.numerics.forward:
-            state = {**leaves, **flat.counters(), **buffers}
-            outputs = torch.func.functional_call(flat.module, state, (inputs,))
-            loss = self.problem.criterion(outputs, targets)
+        state = {**leaves, **flat.counters(), **buffers}
+        outputs = torch.func.functional_call(flat.module, state, (inputs,))
+        loss = self.problem.criterion(outputs, targets)
         flat.flatten(torch.autograd.grad(loss, tuple(leaves.values()), allow_unused=True), self.grads[i])
         self.losses[i] = loss.detach()
         if buffers:
             torch.cat([buffer.detach().reshape(-1) for buffer in buffers.values()], out=self.after[i])
-
-
-def update_refusal(algorithm: Algorithm[Any], d: int) -> str | None:
-    """Why an algorithm's update cannot be, or is not worth being, part of the graph; None if it is."""
-    if algorithm.reads_turn:
-        return "what it does depends on the number of the turn"
-    if algorithm.collective.workers > 1:
-        return "the gradients of several workers are summed outside"
-    if d > WORTH_COPYING:
-        return f"copying a state of {d:,} parameters costs more than the launches it saves"
-    return None
 
 
 class CapturedUpdate:
@@ -152,15 +121,14 @@ class CapturedUpdate:
         assert self._launch is not None
         if state is not self.state:
             overwrite(self.state, state)
-        self.rows.load(points.parameters, buffers, (examples,))
+        self.rows.load(points.parameters, buffers, examples)
         self.lr.copy_(lr)
         self._launch()
         return self.state, self.rows.after, dict(zip(self.names, self.seen.clone().unbind(), strict=True))
 
     def _record(self, turn: Turn, points: Points, state: Any, buffers: Tensor, examples: Tensor, lr: Tensor) -> None:
         problem, recorder = self.backend.problem, self.backend.recorder
-        fetch = lambda parts: problem.fetch(parts[0])
-        self.rows = RowGradients(problem, recorder, points.parameters, buffers, (examples,), fetch)
+        self.rows = RowGradients(problem, recorder, points.parameters, buffers, examples)
         self.state, self.lr, self.turn = tree_map(Tensor.clone, state), lr.clone(), turn
         before = tree_map(Tensor.clone, state)  # the body is run a few times before it counts
         self.names = ("loss", *self.algorithm.observe(before, before))

@@ -63,10 +63,8 @@ class AutogradGradients(Backend):
         flat = self.flat
         flat.borrow(point, buffers)
         inputs, targets = batch
-        numerics = self.problem.numerics
-        with numerics.kernels:
-            with numerics.forward:
-                loss = self.problem.criterion(flat.module(inputs), targets)
+        with self.problem.kernels:
+            loss = self.problem.criterion(flat.module(inputs), targets)
             return loss.detach(), torch.autograd.grad(loss, flat.parameters, allow_unused=True)
 
     def _one(self, point: Tensor, buffers: Tensor, batch: Batch, row: int) -> Tensor:
@@ -136,9 +134,6 @@ class Functional(Backend):
         return torch.stack(losses), torch.stack(grads), torch.stack(after)
 
 
-MASKS = "a network with dropout cannot be vectorised: its masks are drawn run by run, row by row"
-
-
 class Vectorised(Backend):
     """All gradients in one call, the row axis added by vmap.
 
@@ -159,19 +154,12 @@ class Vectorised(Backend):
 
     @classmethod
     def refusal(cls, problem: Any) -> str | None:
-        return MASKS if problem.dropout else None
-
-    @classmethod
-    def of_run(cls, problem: Any, build: str | None = None) -> Vectorised:
-        if why := cls.refusal(problem):
-            raise ValueError(f"{why}; use path looped")
-        return cls(problem)
+        return "masks of dropout are drawn run by run, row by row" if problem.dropout else None
 
     def __call__(self, points: Tensor, buffers: Tensor, batches: Sequence[Batch]) -> Rows:
         batch = tuple(torch.stack(parts) for parts in zip(*batches, strict=True))
         flat = self.flat
-        numerics = self.problem.numerics
-        with numerics.kernels, numerics.forward:
+        with self.problem.kernels:
             grads, (losses, after) = self._function(
                 points if flat is None else flat.named_rows(points), buffers, batch
             )

@@ -133,8 +133,8 @@ class Library:
     def __init__(self, path: Path, build: str):
         self.build, self.agrees = build, False  # with autograd, once compared
         library = ctypes.CDLL(str(path))
-        self._work = library.work
-        self._work.restype, self._work.argtypes = ctypes.c_long, [ctypes.c_long] * 2
+        self.work: Callable[[int, int], int] = library.work  # numbers of scratch memory, of examples and threads
+        library.work.restype, library.work.argtypes = ctypes.c_long, [ctypes.c_long] * 2
         library.block.restype = ctypes.c_long
         self.block: int = library.block()  # examples that its convolutions take together
         self.winograd: bool = bool(library.winograd())  # whether any of them is no direct sum
@@ -153,12 +153,6 @@ class Library:
         self.test: Callable[..., None] = library.test
         library.test.restype = None
         library.test.argtypes = [*[ctypes.c_void_p] * 3, *[ctypes.c_long] * 2, *[ctypes.c_void_p] * 2]
-        library.parameters.restype = ctypes.c_long
-        self.parameters: int = library.parameters()
-
-    def work(self, examples: int, threads: int) -> int:
-        """Numbers of scratch memory for a batch."""
-        return int(self._work(examples, threads))
 
 
 @cache
@@ -193,8 +187,6 @@ class Native(Backend):
         self.flat = problem.flat
         if self.flat.x.device.type != "cpu":
             raise NativeError(f"machine code is made for the CPU, and the network lies on {self.flat.x.device.type}")
-        if problem.numerics.lowered:
-            raise NativeError("its convolutions are to be computed in another precision than its parameters'")
         if not self.flat.channels_last and any(len(shape) == 4 for shape in self.flat.shapes):
             raise NativeError("weights of convolutions must lie channels-last")
         self.library = library(self._form(build, direct), NUMBERS[self.flat.x.dtype])
@@ -255,16 +247,8 @@ class Native(Backend):
     def _one(self, point: Tensor, grad: Tensor, *batch: Tensor) -> float:
         inputs, targets, shared_by = self._laid(*batch)
         factors = self._factors(len(targets))
-        return self.library.gradient(
-            point.data_ptr(),
-            grad.data_ptr(),
-            inputs.data_ptr(),
-            targets.data_ptr(),
-            len(targets),
-            shared_by,
-            self._work.data_ptr(),
-            factors.data_ptr(),
-        )
+        data = addresses(point, grad, inputs, targets)
+        return self.library.gradient(*data, len(targets), shared_by, *addresses(self._work, factors))
 
     def update(
         self, points: tuple[Tensor, Tensor, Tensor], memory: Tensor, rules: Any, momentum: float, batch: Batch
@@ -276,33 +260,16 @@ class Native(Backend):
         """
         inputs, targets, shared_by = self._laid(*batch)
         factors = self._factors(len(targets))
-        return self.library.update(
-            *(point.data_ptr() for point in points),
-            memory.data_ptr(),
-            rules,
-            momentum,
-            inputs.data_ptr(),
-            targets.data_ptr(),
-            len(targets),
-            shared_by,
-            self._work.data_ptr(),
-            factors.data_ptr(),
-        )
+        *weights, images, labels, work, masks = addresses(*points, memory, inputs, targets, self._work, factors)
+        return self.library.update(*weights, rules, momentum, images, labels, len(targets), shared_by, work, masks)
 
     def losses(self, point: Tensor, inputs: Tensor, targets: Tensor) -> Tensor:
         """The loss of each example [b] at a point [d], in float64, as networks are tested: without dropout."""
         point = point.detach().contiguous()
         inputs, targets, shared_by = self._laid(inputs, targets)
         found = torch.empty(len(targets), dtype=torch.float64)
-        self.library.test(
-            point.data_ptr(),
-            inputs.data_ptr(),
-            targets.data_ptr(),
-            len(targets),
-            shared_by,
-            self._work.data_ptr(),
-            found.data_ptr(),
-        )
+        data = addresses(point, inputs, targets)
+        self.library.test(*data, len(targets), shared_by, *addresses(self._work, found))
         return found
 
     def _laid(self, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, int]:
@@ -366,6 +333,11 @@ class NativeServerStep:
         new = versions[place] if turn.t + 1 >= self.algorithm.history else torch.empty_like(state.x)
         loss = self.step.move((read, state.x, new), state.memory, batch, lr)
         return SoftsyncState(new, state.memory, (*versions[:place], new, *versions[place + 1 :])), loss
+
+
+def addresses(*tensors: Tensor) -> list[int]:
+    """Where tensors begin, for machine code."""
+    return [tensor.data_ptr() for tensor in tensors]
 
 
 def threads(examples: int) -> int:
