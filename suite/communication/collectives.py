@@ -133,6 +133,7 @@ class Processes:
         return self.start(rows, each).wait()
 
 
+@dataclass
 class CountingCollective:
     """Another collective, with what it sends counted.
 
@@ -140,12 +141,19 @@ class CountingCollective:
     sends less than the numbers it is given (rounded, compressed) says so by a ``sent`` of its own.
     """
 
-    def __init__(self, inner: Any):
-        self.inner, self.sent = inner, 0
-        self.workers, self.rows = inner.workers, inner.rows
+    inner: Collective
+    sent: int = 0
+
+    @property
+    def workers(self) -> int:
+        return self.inner.workers
+
+    @property
+    def rows(self) -> int:
+        return self.inner.rows
 
     def start(self, rows: Tensor, each: int | None = None) -> Pending:
-        inner = self.inner
+        inner: Any = self.inner
         before = getattr(inner, "sent", None)
         pending: Pending = inner.start(rows, each)
         if before is not None:
