@@ -50,8 +50,8 @@ METRICS = (  # columns of the evaluations that a rule may stop a run by
     *("update", "seconds", "sent", "virtual_seconds", "epoch"),
 )
 COUNTS = (  # of simulations and measurements, of which there must be at least one
-    *("cases", "d", "draws", "examples", "hosts", "images", "iterations", "lost_runs", "numbers"),
-    *("repeats", "repetitions", "rounds", "runs", "settling_runs", "steps", "turns", "width"),
+    *("cases", "d", "draws", "every", "examples", "hosts", "images", "iterations", "limit", "lost_runs", "machines"),
+    *("numbers", "repeats", "repetitions", "rounds", "runs", "settling_runs", "steps", "turns", "width"),
 )
 COMMON: dict[str, Kind] = {
     **{path: kind for path, kind in TRAINING.items() if not isinstance(kind, type)},
