@@ -33,9 +33,9 @@ NOISE = (
 DEEP, DEEP_BY_ADAM = 30.0, 400.0
 DEEP_WAY = {"cifar10": 0.8, "cifar100": 2.1}  # times as far as LeNet they go: 0.4 to 1.1, 2.0 to 2.4
 UNREACHED = 90  # stored searches below the smallest batch went 15 to 90 times N_inf, to their limit
-# Updates of a translation at rate 1, to the last of three thresholds and to the one before it; the means of the
-# stored curves are 530 to 930, and 380.
-TYPICAL_TRANSLATION = {3: 900, 2: 380}
+# Updates of a translation at rate 1 to its first, second and third threshold; the means of the stored curves are 90,
+# 380 and 530 to 930.
+TYPICAL_TRANSLATION = (90, 380, 900)
 # For a word at 32 hidden units; a sentence that is translated at the end, by beam search too, takes as long as many.
 SECONDS_PER_WORD, WORDS_PER_SENTENCE, WORDS_PER_TRANSLATED = 0.9e-4, 18, 2000
 # Examples that a test of a sweep reads, as a share of its sample: it reads the worst first and ends where their sum
@@ -97,7 +97,7 @@ def lowest(spec: RunSpec) -> float:
 def translate_seconds(spec: RunSpec) -> float:
     """Words of all updates, of tests and of what is translated at the end, by the square of the hidden units."""
     s = spec.settings
-    updates = min(s["limit"], TYPICAL_TRANSLATION[len(s["monitors"]["training"])] / s["rate"])
+    updates = min(s["limit"], TYPICAL_TRANSLATION[: len(s["monitors"]["training"])][-1] / s["rate"])
     words = updates * s["words"] + TYPICAL_TESTS * s["sample"] * WORDS_PER_SENTENCE / 2
     words += s.get("test_sentences", 0) * WORDS_PER_TRANSLATED
     return words * SECONDS_PER_WORD * max(1.0, (s["model"]["hidden"] / 32) ** 2)
