@@ -27,9 +27,9 @@ from suite.papers.evidence import committed_ids, with_committed
 from suite.runner.calibration import known
 from suite.runner.execute import RunnerConfig, execute_all
 from suite.runner.progress import Progress
-from suite.runner.report import NOT_BEGUN, RunReport
 from suite.runner.status_file import SILENT, note_in
 from suite.runner.trackers import tracker_called
+from suite.runner.workers import NOT_BEGUN, RunReport
 from suite.runs.store import Store
 from suite.spec import RunSpec
 from suite.training.numerics import pick_device

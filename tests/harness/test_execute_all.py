@@ -10,7 +10,7 @@ import pytest
 from suite.experiment import Experiment
 from suite.papers.catalogue import experiment
 from suite.runner.execute import RunnerConfig, execute, execute_all
-from suite.runner.report import RunReport
+from suite.runner.workers import RunReport
 from suite.runs.run import Outcome
 from suite.runs.store import Store
 from suite.spec import RunSpec
