@@ -33,11 +33,10 @@ from typing import Any
 
 from suite.claims.estimate import Estimate, Value, over_seeds
 from suite.claims.judge import PROFILES
-from suite.experiment import Experiment
+from suite.experiment import Experiment, RunSpec
 from suite.lazy import Figure, pd
 from suite.runs.archive import Runs, versions
 from suite.runs.run import Run, UnusableRun
-from suite.spec import RunSpec
 
 Groups = Mapping[str, tuple[RunSpec, ...]]
 

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from suite.experiment import CHECKPOINT_SECONDS, Context, Experiment, OutOfTime
+from suite.experiment import CHECKPOINT_SECONDS, Context, Experiment, OutOfTime, RunSpec
 from suite.files import read_note, sync_folder, write_whole
 from suite.interruption import asked_to_stop, deferred
 from suite.runner.autotune import decide, until
@@ -33,7 +33,6 @@ from suite.runs import environment
 from suite.runs.lease import Lease
 from suite.runs.run import DamagedRun, Outcome, UnreadableRun, encode
 from suite.runs.store import Store
-from suite.spec import RunSpec
 from suite.training import checkpoint_file
 from suite.training import numerics as execution
 from suite.training.numerics import record, recorded

@@ -58,7 +58,7 @@ class Pool:
 
 @pytest.fixture
 def pools(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, list[str]]]:
-    monkeypatch.setattr("suite.runner.workers.WorkerPool", Pool)
+    monkeypatch.setattr("suite.runner.execute.WorkerPool", Pool)
     monkeypatch.setattr(Pool, "made", [])
     return Pool.made
 

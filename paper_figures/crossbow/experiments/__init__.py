@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from suite.data.catalogue import DATASETS
-from suite.experiment import Experiment, bodies
+from suite.experiment import Experiment, RunSpec, bodies
 from suite.models.table import counts
 from suite.runner.cost import FLOPS_PER_SECOND, gradient_seconds, test_seconds
-from suite.spec import RunSpec
 from suite.training.settings import TRAINING
 
 # Of two threads that learn at once over one that learns alone, in processor time, by the stored run.
