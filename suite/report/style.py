@@ -29,8 +29,10 @@ RAMP = ("#2f63b5", "#808078", "#c08a10")  # blue, grey, amber: safe for any visi
 HEAVY = 2000  # points of a line or a cloud beyond which it is thinned or turned into pixels
 
 
-INKED = ("axes.edgecolor", "axes.labelcolor", "axes.titlecolor", "legend.labelcolor", "patch.edgecolor")
-INKED += ("text.color", "xtick.color", "ytick.color")
+INKED = (
+    *("axes.edgecolor", "axes.labelcolor", "axes.titlecolor", "legend.labelcolor", "patch.edgecolor"),
+    *("text.color", "xtick.color", "ytick.color"),
+)
 
 
 def applied(figure_id: str) -> AbstractContextManager[None]:
