@@ -95,7 +95,7 @@ def draw(frame: Frame, figure: Figure) -> None:
     for at, name in enumerate(plans.TABLE4):
         if name.endswith("softsync-time") or name == "base-hardsync-time":
             gain = printed_minutes("baseline-hours") / printed_minutes(name)
-            left.annotate(f"by print {gain:.2f} x as fast", (printed_minutes(name), at), (12, -3),
+            left.annotate(f"by print {gain:.2f} x as fast", (printed_minutes(name), at), (4, 6),
                           textcoords="offset points", size=8)  # fmt: skip
     size = f"{IMAGENET_BYTES / 1e6:.0f} MB, that is {IMAGENET_BYTES / 4e6:.2f} million floats"
     left.set(xlabel="minutes per epoch", ylabel="(n, mu, lambda)", title=f"a model of {size}")
