@@ -12,22 +12,37 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import pairwise
 
 from paper_figures.matex_agd import exchanges
 from paper_figures.matex_agd.exchanges import CASES
 from paper_figures.matex_agd.settings import (
     COMPUTE,
     EFFECTIVE_BATCH,
+    LABELS,
+    REMEDIED,
     TRAINED,
     WHOLE_CHECKPOINTS,
     lenet,
+    lenet_rates,
     whole_training,
 )
 from paper_figures.matex_agd.table1 import accuracies
 from suite.claims.intervals import Interval, at_least, log_interval, mean_interval
-from suite.papers.figure import Artifact, Figure, Frame, Groups, Missing, Quantity, pd, printed_value
+from suite.papers.figure import Artifact, Axes, Figure, Frame, Groups, Missing, Quantity, np, pd, printed_value, sns
+from suite.report.style import MARKERS
 
+CHANGES = {
+    "": "Caffe's rate and momentum",
+    "plain": "no momentum, ten times the rate",
+    "slower": "a third of the rate",
+}
 NAMES = {exchanges.ALEXNET: "AlexNet", exchanges.GOOGLENET: "GoogLeNet"}
+BESIDE = {
+    "a": ". Beside them LeNet's, measured over a link of three speeds",
+    "b": ". Beside them accuracies at the end of training, by delay",
+}
+TRAINED_ON = {"paper": "AlexNet, ImageNet", "reduced": "narrow AlexNet, CIFAR-100"}
 WHOLE = {"paper": ("ImageNet", 45), "reduced": ("cifar100", WHOLE_CHECKPOINTS)}  # trainings' data and checkpoints
 
 
@@ -39,7 +54,7 @@ def runs(letter: str, profile: str) -> Groups:
     """
     more = {
         "a": exchanges.link_runs,
-        "b": lambda profile: {**whole_training(profile), **lenet(profile)},
+        "b": lambda profile: {**whole_training(profile), **lenet(profile), **lenet_rates(profile)},
         "c": lambda profile: {},
         "d": lambda profile: {} if profile == "smoke" else {"compute": (COMPUTE,)},
     }
@@ -50,13 +65,13 @@ def runs(letter: str, profile: str) -> Groups:
 def panel(letter: str) -> Artifact:
     name, machine = CASES[letter]
     what = f"{NAMES[name]} on the {machine.name}"
-    beside = ". Beside them LeNet's, measured over a link of three speeds" if letter == "a" else ""
+    beside = BESIDE.get(letter, "")
     return Artifact(
         f"matex_agd/fig1{letter}",
         f"{what}: throughput against no communication",
         partial(runs, letter),
         alt=f"Bars of the rate of each approach relative to no communication by number of devices; {what}{beside}",
-        size=(10.4, 4.2) if letter == "a" else (6.4, 4.0),
+        size=(10.4, 4.2) if letter in "ab" else (6.4, 4.0),
     )
 
 
@@ -160,11 +175,63 @@ def kept(frame: Frame) -> Interval:
     return furthest_from(ends(frame, "serial"), (ends(frame, row) for row in TRAINED[1:]))
 
 
-@B.quantity("lenet-kept", [f"lenet {row}" for row in TRAINED], note="the same of LeNet on MNIST at Caffe's defaults")
-def kept_by_lenet(frame: Frame) -> Interval:
+def kept_by_lenet(frame: Frame, kind: str) -> Interval:
     """The same of the first stand-in."""
-    serial, *delayed = (100 * accuracies(frame, f"lenet {row}", data="mnist").iloc[:, -1] for row in TRAINED)
+    serial, *delayed = (100 * accuracies(frame, f"{kind} {row}", data="mnist").iloc[:, -1] for row in TRAINED)
     return furthest_from(serial, delayed)
+
+
+for name, kind, text in (
+    ("lenet-kept", "lenet", "the same of LeNet on MNIST at Caffe's defaults"),
+    ("lenet-plain-kept", "lenet plain", "the same of LeNet without momentum, at ten times the rate"),
+):
+    groups = tuple(f"{kind} {row}" for row in TRAINED)
+    B.quantities[name] = Quantity(partial(kept_by_lenet, kind=kind), groups, note=text)
+
+
+def relief(frame: Frame, serial: str, delayed: str) -> Interval:
+    """By how many points less a delay of three costs than at Caffe's defaults, paired by seed."""
+    loss = ends(frame, "serial") - ends(frame, "agd3")
+    return mean_interval((loss - (ends(frame, serial) - ends(frame, delayed))).tolist())
+
+
+for name, rows in (("momentum-costs", ("plain serial", "plain agd3")), ("rate-costs", ("serial", "slower agd3"))):
+    read = tuple({"serial": 0, "agd3": 0, **dict.fromkeys(rows, 0)})
+    B.quantities[name] = Quantity(partial(relief, serial=rows[0], delayed=rows[1]), read, note="points, at the end")
+
+
+def largest_rates(frame: Frame, row: str) -> pd.Series:
+    """Log of the largest rate of the grid at which LeNet names half of the images in the end, by seed.
+
+    Raises Missing where that is the grid's largest, or none.
+    """
+    runs = frame.runs_of(f"rates {row}")
+    about = {"seed": [run.spec.seed for run in runs], "rate": [run.spec.settings["rate"] for run in runs]}
+    trains = pd.Series([run.curve("evaluations")["test_error"].iloc[-1] < 0.5 for run in runs])
+    largest = pd.DataFrame(about)[trains].groupby("seed")["rate"].max()
+    if len(largest) < len(set(about["seed"])) or largest.max() == max(about["rate"]):
+        raise Missing(f"a grid of rates that holds the largest of {LABELS[row]}")
+    return np.log(largest)
+
+
+def rate_steps(frame: Frame) -> list[Interval]:
+    """Log of the largest rate of each delay over that of the next longer one, paired by seed, the longest first."""
+    rates = [largest_rates(frame, row) for row in reversed(TRAINED)]
+    return [mean_interval((shorter - longer).tolist()) for longer, shorter in pairwise(rates)]
+
+
+RATES = tuple(f"rates {row}" for row in TRAINED)
+B.quantities["largest-rates"] = Quantity(
+    rate_steps, RATES, note="LeNet on MNIST, 600 updates; delays 2 to 3, 1 to 2, none to 1"
+)
+B.quantities["rate-kept"] = Quantity(
+    lambda frame: [
+        log_interval(np.exp(largest_rates(frame, row) - largest_rates(frame, "serial")).tolist())
+        for row in TRAINED[1:]
+    ],
+    RATES,
+    note="LeNet's largest rate by delay over that of serial training",
+)
 
 
 def mean_end(frame: Frame, row: str) -> Interval:
@@ -172,8 +239,8 @@ def mean_end(frame: Frame, row: str) -> Interval:
     return mean_interval(ends(frame, row).tolist())
 
 
-for row in TRAINED:
-    B.quantities[f"end-{row}"] = Quantity(
+for row in (*TRAINED, *map(" ".join, REMEDIED)):
+    B.quantities[f"end-{row.replace(' ', '-')}"] = Quantity(
         partial(mean_end, row=row),
         (row,),
         note=lambda frame: f"{WHOLE[frame.profile][0]}, accuracy at the end, %",
@@ -233,7 +300,9 @@ def draw(letter: str, frame: Frame, figure: Figure) -> None:
     """The paper's bars, in its order, with the layer-wise approaches that its text speaks of behind a rule."""
     rows, (name, machine) = table(letter, frame), CASES[letter]
     modelled, on_hosts, over_link = (rows[rows["source"] == source] for source in ("cost model", "hosts", "link"))
-    left, *right = figure.subplots(1, 2, width_ratios=(1.25, 1)) if len(over_link) else [figure.subplots()]
+    trained = ends_table(frame) if letter == "b" else pd.DataFrame()
+    wide = len(over_link) or len(trained)
+    left, *right = figure.subplots(1, 2, width_ratios=(1.25, 1)) if wide else [figure.subplots()]
     if len(on_hosts):
         exchanges.draw_bars(on_hosts, left, modelled[modelled["devices"] > 1])
         joined = f" of {exchanges.STAGES} joined sums" if name == exchanges.GOOGLENET else ""
@@ -242,9 +311,36 @@ def draw(letter: str, frame: Frame, figure: Figure) -> None:
         exchanges.draw_bars(modelled, left)
         what = "cost model"
     left.set_title(f"{what}: {NAMES[name]}, {machine.name}, batch {EFFECTIVE_BATCH[name]}", pad=20)
-    for axes in right:
+    for axes in right if len(over_link) else ():
         exchanges.draw_link(over_link, exchanges.APPROACHES[1:], axes)
         axes.set_title("measured stand-in: LeNet, two workers over a link", pad=20)
+    for axes in right if len(trained) else ():
+        draw_ends(trained, axes)
+        axes.set_title(f"{'stand-in: ' * (frame.profile != 'paper')}{TRAINED_ON[frame.profile]}", pad=20)
+
+
+def ends_table(frame: Frame) -> pd.DataFrame:
+    """Accuracy at the end of whole trainings, %: row of Table 1, what was changed, seed, accuracy."""
+    if frame.profile not in WHOLE:
+        return pd.DataFrame()
+    found = []
+    for remedy, row in (*(("", row) for row in TRAINED), *REMEDIED):
+        if frame.here(group := f"{remedy} {row}".strip()):
+            seen = ends(frame, group).rename("accuracy").reset_index()
+            found.append(seen.assign(row=LABELS[row].removesuffix(", 1 device"), trained=CHANGES[remedy]))
+    return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+
+
+def draw_ends(table: pd.DataFrame, axes: Axes) -> None:
+    """Accuracy at the end by row: mean and range over seeds, at the rates and momenta that were tried."""
+    names = list(table["trained"].unique())
+    sns.pointplot(
+        table, x="row", y="accuracy", hue="trained", dodge=0.3 * (len(names) > 1), linestyle="none", ax=axes,
+        markers=list(MARKERS[: len(names)]), errorbar=("pi", 100), err_kws={"linestyle": "-"}, markersize=7,
+    )  # fmt: skip
+    axes.set(xlabel="", ylabel="top-1 accuracy at the end (%)")
+    axes.set_ylim(0, 1.35 * table["accuracy"].max())  # room for the legend
+    axes.legend(title="mean and range over seeds", loc="upper right")
 
 
 for letter, each in zip(CASES, ARTIFACTS, strict=True):

@@ -37,7 +37,9 @@ def to_the_end(profile: str) -> Groups:
     """Fig. 1(b)'s trainings of stand-ins, drawn beside."""
     if profile != "reduced":
         return {}
-    return {f"end {row}": specs for row, specs in settings.whole_training(profile).items()} | settings.lenet(profile)
+    whole, lenet = settings.whole_training(profile), settings.lenet(profile)
+    names = {f"end {row}": whole[row] for row in settings.TRAINED}
+    return names | {f"lenet {row}": lenet[f"lenet {row}"] for row in settings.TRAINED}
 
 
 PANEL = Artifact(
