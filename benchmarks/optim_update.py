@@ -35,7 +35,10 @@ MAKERS: dict[str, Callable[..., Any]] = {
     "DelayedSGD": lambda module, **o: DelayedSGD(module, **o),
     "DelayedSGD(delay=1)": lambda module, **o: DelayedSGD(module, delay=1, **o),
     "Softsync(learners=1)": lambda module, **o: Softsync(module, learners=1, **o),
+    "Softsync(learners=4), per batch": lambda module, **o: Softsync(module, learners=4, **o),
+    "LocalSGD(learners=4), per batch": lambda module, **o: LocalSGD(module, learners=4, **o),
 }
+CLOSED = ("ISGD",)  # that need the loss of an update, and so have no step alone
 
 
 def updates(make: Callable[..., Any]) -> Callable[[int], None]:
@@ -61,27 +64,23 @@ def updates(make: Callable[..., Any]) -> Callable[[int], None]:
     return run
 
 
-STEPS: dict[str, Callable[..., Any]] = {
-    RIVAL: MAKERS[RIVAL],
-    "SMA(learners=1, alpha=0.1)": MAKERS["SMA(learners=1, alpha=0.1)"],
-    "SMA(learners=4), per batch": MAKERS["SMA(learners=4), per batch"],
-    "LocalSGD(learners=4), per batch": lambda module, **o: LocalSGD(module, learners=4, **o),
-    "DelayedSGD": MAKERS["DelayedSGD"],
-    "DelayedSGD(delay=1)": MAKERS["DelayedSGD(delay=1)"],
-    "Softsync(learners=1)": MAKERS["Softsync(learners=1)"],
-    "Softsync(learners=4), per batch": lambda module, **o: Softsync(module, learners=4, **o),
-}
 ROUND = 4  # steps that are measured together, so that each of four learners has one
 
 
-def steps(make: Callable[..., Any]) -> Callable[[int], None]:
-    """Makes so many rounds of steps of a ResNet-18 of its own, whose gradients stay."""
+def resnet(make: Callable[..., Any]) -> tuple[torch.nn.Module, Any]:
+    """A ResNet-18 of its own with gradients, and its optimiser."""
     from torchvision.models import resnet18
 
     module = resnet18(num_classes=10)
     opt = make(module, lr=RATE, momentum=MOMENTUM)
     for parameter in module.parameters():
         parameter.grad = torch.full_like(parameter, 1e-4)
+    return module, opt
+
+
+def steps(make: Callable[..., Any]) -> Callable[[int], None]:
+    """Makes so many rounds of steps, with the same gradients."""
+    _, opt = resnet(make)
 
     def run(count: int) -> None:
         for _ in range(count * ROUND):
@@ -92,14 +91,9 @@ def steps(make: Callable[..., Any]) -> Callable[[int], None]:
 
 def memory(make: Callable[..., Any]) -> float:
     """Tensors on the CPU after some steps that neither a module nor its gradients have, in vectors [d]."""
-    from torchvision.models import resnet18
-
     gc.collect()
     before = {tensor.untyped_storage().data_ptr() for tensor in _tensors()}
-    module = resnet18(num_classes=10)
-    opt = make(module, lr=RATE, momentum=MOMENTUM)
-    for parameter in module.parameters():
-        parameter.grad = torch.full_like(parameter, 1e-4)
+    module, opt = resnet(make)
     for _ in range(2 * ROUND):
         opt.step()
     gc.collect()
@@ -119,9 +113,10 @@ def _tensors() -> list[torch.Tensor]:
 def main(rounds: int) -> None:
     torch.set_num_threads(1)
     compare("whole updates of LeNet", {name: Side(updates(make)) for name, make in MAKERS.items()}, rounds)
-    compare("steps alone, ResNet-18", {name: Side(steps(make)) for name, make in STEPS.items()}, max(3, rounds // 3))
+    alone = {name: make for name, make in MAKERS.items() if name not in CLOSED}
+    compare("steps alone, ResNet-18", {name: Side(steps(make)) for name, make in alone.items()}, max(3, rounds // 3))
     print("memory beyond the module and its gradients")
-    for name, make in STEPS.items():
+    for name, make in alone.items():
         print(f"{memory(make):6.2f} P  {name}")
 
 

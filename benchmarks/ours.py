@@ -36,11 +36,10 @@ from benchmarks.workloads import SENTENCE, TRANSLATION, WORDS, Workload
 from paper_figures.inverse_law.experiments.search import SteppedSgd
 from paper_figures.rudra.settings import cifar_server
 from suite.data.order import WordOrder
-from suite.experiment import Context
+from suite.experiment import Context, RunSpec
 from suite.models.registry import construct
 from suite.runner.autotune import measure_training
 from suite.runner.pilot import build, update_of
-from suite.spec import RunSpec
 from suite.training.build import random_classification, set_up
 from suite.training.gradients.looped import AutogradGradients
 from suite.training.loop import TrainingRun

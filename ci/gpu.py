@@ -77,26 +77,17 @@ class Ended:
     failed: bool
 
 
-def stages(
-    out: Path,
-    store: Path,
-    data: Path | None,
-    device: str,
-    profile: str,
-    workers: int,
-    only: Sequence[str] = (),
-    claims: bool = False,
-) -> list[Stage]:
-    """The stages in order; ``export`` is apart, since it must always run. ``only`` selects what is run."""
-    document = out / "benchmark.json"
-    root = ["--data", str(data)] if data else []
-    common = [*only, "--profile", profile, "--device", device, "--store", str(store), *root]
+def stages(chosen: argparse.Namespace, workers: int) -> list[Stage]:
+    """The stages in order; ``export`` is apart, since it must always run."""
+    device, document = chosen.device, chosen.out / "benchmark.json"
+    common = [*listed(chosen.only), "--profile", chosen.profile, "--device", device, "--store", str(chosen.store)]
+    common += ["--data", str(chosen.data)] if chosen.data else []
 
     def run(*more: str) -> Callable[[float], Sequence[str]]:
         spent = lambda s: ("--budget", f"{max(s - GRACE, 1):.0f}")
         return lambda s: [*PYTHON, "suite", "run", *common, "--workers", str(workers), *spent(s), *more]
 
-    if claims:
+    if chosen.claims:
         return [
             Stage("canaries", 0.05, lambda s: [*PYTHON, "ci.canaries", "--device", device], (0, 2)),
             Stage("first", 0.65, run("--seeds", "1")),
@@ -152,24 +143,23 @@ def shared_card(device: str, workers: int) -> Iterator[None]:
                 del os.environ[name]
 
 
-def promise(
-    store: Path, data: Path | None, device: str, profile: str, only: Sequence[str], budget: float, workers: int
-) -> tuple[list[planning.Stage], int]:
-    """What first seeds decide within a budget (suite.commands.planning.Stage), with so many runs side by side.
+def promise(chosen: argparse.Namespace) -> tuple[list[planning.Stage], int]:
+    """What first seeds decide within the budget (suite.commands.planning.Stage), with so many runs side by side.
 
     Times pieces of the runs here, in a fortieth of the budget.
     """
-    selection = select(list(only))
+    store, data, device, profile = chosen.store, chosen.data, chosen.device, chosen.profile
+    selection = select(listed(chosen.only))
     planned = planning.plan(selection, profile, 1)
     lacking = planning.missing_data(planned, data)
     planned = [p for p in planned if not lacking.keys() & set(p.data)]
     there = Store(store, create=True).ids()
     todo = [p for p in planned if p.spec.id not in there]
     if todo:
-        planned = planning.calibrated(planned, planning.calibrate(todo, store, device, data, budget / 40))
-    workers = workers or side_by_side(device, max((p.memory for p in todo), default=1))
+        planned = planning.calibrated(planned, planning.calibrate(todo, store, device, data, chosen.budget / 40))
+    workers = chosen.workers or side_by_side(device, max((p.memory for p in todo), default=1))
     made = planning.ranked(selection, planned, profile, device, there | committed_ids())
-    return planning.within([stage for stage in made if stage.claims], budget, workers)[0], workers
+    return planning.within([stage for stage in made if stage.claims], chosen.budget, workers)[0], workers
 
 
 def kept(promised: Sequence[planning.Stage], store: Path) -> str:
@@ -307,11 +297,11 @@ def main() -> int:
     chosen = parser.parse_args()
     if lacks_cuda(chosen.device, "ci.gpu"):
         return 2
-    out, store = chosen.out.resolve(), chosen.store.resolve()
-    data = chosen.data.resolve() if chosen.data else None
+    out, store = chosen.out, chosen.store = chosen.out.resolve(), chosen.store.resolve()
+    data = chosen.data = chosen.data.resolve() if chosen.data else None
     out.mkdir(parents=True, exist_ok=True)
-    profile = chosen.profile or ("paper" if chosen.claims else "reduced")
-    workers, only = chosen.workers or 1, listed(chosen.only)
+    chosen.profile = chosen.profile or ("paper" if chosen.claims else "reduced")
+    workers = chosen.workers or 1
 
     # Take up what earlier calls left, and say what the rest of the budget should decide.
     began = time.monotonic()
@@ -319,10 +309,10 @@ def main() -> int:
         go_on(chosen.after.resolve(), store)
     promised = None
     if chosen.claims:
-        promised, workers = promise(store, data, chosen.device, profile, only, chosen.budget, chosen.workers or 0)
+        promised, workers = promise(chosen)
         print("\n".join(planning.forecast(promised, chosen.budget, workers)), flush=True)
 
-    planned = stages(out, store, data, chosen.device, profile, workers, only, chosen.claims)
+    planned = stages(chosen, workers)
     names = [stage.name for stage in planned]
     wanted = listed(chosen.stages) or names
     if unknown := set(wanted).difference(names):
@@ -333,7 +323,7 @@ def main() -> int:
     if promised is not None:
         print(kept(promised, store), flush=True)
     if "runs" in wanted and (store / "runs").is_dir():
-        take_home(store, out, profile)
+        take_home(store, out, chosen.profile)
     return 1 if any(each.failed for each in ended) else 0
 
 

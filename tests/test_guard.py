@@ -150,7 +150,9 @@ def test_an_hour_of_claims_says_what_it_promises_and_leaves_what_the_next_one_ne
     arguments = ["--claims", "--device", "cpu", "--profile", "smoke", "--budget", "500", "--workers", "2"]
     places = ["--out", str(tmp_path / "out"), "--store", str(tmp_path / "store"), "--after", str(tmp_path / "before")]
     only = "crossbow/alg-scheduler"
-    assert gpu.promise(tmp_path / "none", None, "cpu", "smoke", [only], 0.001, 2) == ([], 2)
+    asked = gpu.arguments().parse_args(["--device", "cpu", "--only", only, "--workers", "2", "--budget", "0.001"])
+    asked.profile, asked.store = "smoke", tmp_path / "none"
+    assert gpu.promise(asked) == ([], 2)
     chosen = ["--only", only, "--stages", "first,runs"]
     monkeypatch.setattr(sys, "argv", ["ci.gpu", *arguments, *places, *chosen])
     assert gpu.main() == 0

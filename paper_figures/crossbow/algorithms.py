@@ -41,20 +41,8 @@ def two_level(profile: str) -> Groups:
     return settings.groups(profile, f"sma {learners}", f"sma {learners} devices {devices}")
 
 
-ALG1 = Artifact(
-    "crossbow/alg1",
-    "Synchronous model averaging",
-    many_learners,
-    alt="Largest stable rate for one, two and four learners, with the values of theory.",
-)
-ALG2 = Artifact(
-    "crossbow/alg2",
-    "Choosing the number of learners per GPU from throughput",
-    tuned,
-    alt="Algorithm 2 cycles around a peak at four learners; the settling rule stops there. Where LeNet was trained "
-    "with one learner that becomes four, and with four throughout: test accuracy against epochs of both.",
-    size=(8.6, 4.0),
-)
+ALG1 = Artifact("crossbow/alg1", "Synchronous model averaging", many_learners)
+ALG2 = Artifact("crossbow/alg2", "Choosing the number of learners per GPU from throughput", tuned, size=(8.6, 4.0))
 HIERARCHICAL = Artifact(
     "crossbow/alg-hierarchical",
     "Two-level synchronisation: inside a GPU, then between GPUs",
@@ -66,13 +54,9 @@ MEMORY = Artifact(
     "crossbow/alg-memory",
     "Output-buffer reuse with reference counts",
     lambda profile: {"sizes": (settings.SIZES,), **settings.memory(profile)},
-    alt="Share of memory saved by the offline plan for four networks, and bytes against learners.",
 )
 SCHEDULER = Artifact(
-    "crossbow/alg-scheduler",
-    "First-come first-served assignment of batches to free replicas",
-    lambda profile: TASKS,
-    alt="Idle time under both ways to assign batches.",
+    "crossbow/alg-scheduler", "First-come first-served assignment of batches to free replicas", lambda profile: TASKS
 )
 
 # ---------------------------------------------------------------- what follows from the algorithms alone
@@ -122,7 +106,7 @@ def average_better(frame: Frame) -> list[Interval]:
 
 @ALG1.drawing
 def draw_limits(frame: Frame, figure: Figure) -> None:
-    """Which rates are stable, from running 500 quadratics."""
+    """Largest stable rate for one, two and four learners, with the values of theory."""
     axes = figure.subplots()
     found = frame.run("algebra").results
     labels = ("k = 1, alpha = 1,\nno momentum", "k = 1, alpha = 1,\nmomentum 0.9", "k = 2", "k = 4")
@@ -219,7 +203,9 @@ def walks(frame: Frame) -> pd.DataFrame:
 
 @ALG2.drawing
 def draw_walks(frame: Frame, figure: Figure) -> None:
-    """Learners after each reading, both rules, with a peak at 4; and what few learners at first gain."""
+    """Algorithm 2 cycles around a peak at four learners; the settling rule stops there. Where LeNet was trained with
+    one learner that becomes four, and with four throughout: test accuracy against epochs of both.
+    """
     table = walks(frame)
     trained = table.dropna(subset="epoch") if "epoch" in table else table[:0]
     axes, *beside = figure.subplots(1, 1 if trained.empty else 2, squeeze=False)[0]
@@ -280,7 +266,7 @@ def exponents(frame: Frame) -> list[Interval]:
 
 @MEMORY.drawing
 def draw_memory(frame: Frame, figure: Figure) -> None:
-    """What the offline plan saves, and bytes against learners at the largest batch."""
+    """Share of memory saved by the offline plan for four networks, and bytes against learners."""
     left, right = figure.subplots(1, 2)
     left.bar(list(settings.NETWORKS.values()), saved(frame))
     left.axhline(50, color="C1", linestyle="--")
@@ -300,6 +286,7 @@ def draw_memory(frame: Frame, figure: Figure) -> None:
 
 @SCHEDULER.drawing
 def draw_scheduler(frame: Frame, figure: Figure) -> None:
+    """Idle time under both ways to assign batches."""
     axes: Any = figure.subplots()
     found = frame.run("tasks").results
     axes.boxplot([found["idle_first_come"], found["idle_round_robin"]], tick_labels=["first come", "round robin"])

@@ -36,9 +36,7 @@ ASLEEP = RunSpec(
 PANEL = Artifact(
     "crossbow/engine",
     "Our own figure, not the paper's: the task engine on threads, rule by rule",
-    # seconds, of a quiet machine with two cores or of sleep
     lambda profile: {} if profile == "smoke" else {"engine": (ENGINE,), "asleep": (ASLEEP,)},
-    alt="Seconds of an iteration by rule with their intervals, and images per second by number of learners.",
     size=(9.6, 4.0),
 )
 
@@ -92,7 +90,7 @@ def table(frame: Frame) -> pd.DataFrame:
 
 @PANEL.drawing
 def draw(frame: Frame, figure: Figure) -> None:
-    """Iterations of four learners by rule, and throughput by number of learners with the tuner's marked."""
+    """Seconds of an iteration by rule with their intervals, and images per second by number of learners."""
     rows = table(frame)
     if rows.empty:
         raise Missing("the engine has not run")

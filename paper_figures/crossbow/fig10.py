@@ -25,11 +25,7 @@ def runs(profile: str) -> Groups:
 TITLE = "Time to accuracy of {}: plain training, one learner, four learners"
 A = plots.bar_panel("fig10a", TITLE.format("ResNet-32"), runs, (7.0, 4.2))
 B = plots.bar_panel("fig10b", "Time to accuracy of VGG-16", settings.vgg16)
-C = Artifact(
-    "crossbow/fig10c",
-    "Time to accuracy of ResNet-50, from the printed numbers alone",
-    alt="The hours that 33% and five hours imply for TensorFlow and Crossbow.",
-)
+C = Artifact("crossbow/fig10c", "Time to accuracy of ResNet-50, from the printed numbers alone")
 # Below the paper's scale LeNet stands in for ResNet-32.
 D = plots.bar_panel(
     "fig10d", TITLE.format("LeNet"), lambda profile: {} if profile == "paper" else runs(profile), (6.4, 4.2)
@@ -115,6 +111,7 @@ def hours(frame: Frame) -> pd.DataFrame:
 
 @C.drawing
 def draw_implied_hours(frame: Frame, figure: Figure) -> None:
+    """The hours that 33% and five hours imply for TensorFlow and Crossbow."""
     axes, table = figure.subplots(), hours(frame)
     plots.printed_marks(axes, table["system"], table["hours"], "implied by the printed 33% and 5 h")
     axes.vlines(table["system"], 0, table["hours"], color=GRID, linewidth=1, linestyle=":")

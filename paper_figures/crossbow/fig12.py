@@ -14,14 +14,11 @@ LEARNERS = ("sma 1", "sma 2", "sma 4")
 OTHERS = ("crossbow_lenet", "crossbow_vgg16")  # further networks whose throughput is measured at the paper's scale
 FOUR = "SMA, k = 4"
 
-A = Artifact(
-    "crossbow/fig12a", "Throughput against learners on one device", settings.throughput, alt=plots.ALT_THROUGHPUT
-)
+A = Artifact("crossbow/fig12a", "Throughput against learners on one device", settings.throughput)
 B = Artifact(
     "crossbow/fig12b",
     "Epochs to the target against learners on one device",
     lambda profile: settings.resnet32(profile, *LEARNERS, target=settings.TARGET),
-    alt=f"{plots.ALT_BARS} Where our runs are compared at another accuracy, the markers stand in a panel beside.",
     size=(8.0, 4.2),
 )
 C = plots.bar_panel(
@@ -79,6 +76,7 @@ A.table(readings.throughput_table)
 
 @A.drawing
 def draw_throughput(frame: Frame, figure: Figure) -> None:
+    """Throughput against learners, relative to one learner, with the printed value as an open marker."""
     plots.throughput(frame, figure.subplots(), {4: printed_value("crossbow/fig12a/throughput")})
 
 
@@ -105,7 +103,9 @@ arrivals = B.table(partial(readings.arrival_table, printed=settings.TARGET))
 
 @B.drawing
 def draw_epochs(frame: Frame, figure: Figure) -> None:
-    """Epochs by learners, ours and printed; apart where ours are counted to another accuracy than the paper's."""
+    """Bars of the mean with a dot for each seed, and the printed values as open markers. Where our runs are compared
+    at another accuracy, the markers stand in a panel beside.
+    """
     table = arrivals(frame)
     printed = [printed_value(f"crossbow/fig12b/epochs-m{k}") for k in (1, 4)]
     if table["target"].iloc[0] == 100 * settings.TARGET and list(table["group"].unique()) == ["SMA, k = 1", FOUR]:

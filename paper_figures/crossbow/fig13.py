@@ -18,19 +18,9 @@ def runs(profile: str) -> Groups:
     return settings.groups(profile, *EIGHT_GPUS.values(), target=settings.TARGET)
 
 
-A = Artifact(
-    "crossbow/fig13a",
-    "Throughput against learners on 8 GPUs, modelled",
-    server.hosts,
-    alt="Throughput on eight GPUs against learners per GPU: by the cost model, of eight sleeping hosts, and printed.",
-)
+A = Artifact("crossbow/fig13a", "Throughput against learners on 8 GPUs, modelled", server.hosts)
 B = plots.bar_panel("fig13b", "Epochs to the target with the replicas of 8 GPUs", runs)
-C = Artifact(
-    "crossbow/fig13c",
-    "Time to the target on 8 GPUs against learners per GPU, throughput modelled",
-    runs,
-    alt="Time to accuracy against learners per GPU, relative to one, with the printed value.",
-)
+C = Artifact("crossbow/fig13c", "Time to the target on 8 GPUs against learners per GPU, throughput modelled", runs)
 
 B.quantities["m2-neutral"] = pair("sma 8", "sma 16", lambda x, y: y / x)
 B.quantities["m4-worse"] = pair("sma 16", "sma 32", steps)
@@ -41,7 +31,7 @@ A.table(lambda frame: every_iteration())
 
 @A.drawing
 def draw_throughput(frame: Frame, figure: Figure) -> None:
-    """Relative to one learner per GPU; at m = 4 the paper says that throughput does not improve on m = 2."""
+    """Throughput on eight GPUs against learners per GPU: by the cost model, of eight sleeping hosts, and printed."""
     axes = figure.subplots()
     plots.on_eight_gpus(axes, "relative", "throughput / one learner per GPU")
     if frame.whole("hosts"):
@@ -77,6 +67,7 @@ def draw_epochs(frame: Frame, figure: Figure) -> None:
 
 @C.drawing
 def draw_time(frame: Frame, figure: Figure) -> None:
+    """Time to accuracy against learners per GPU, relative to one, with the printed value."""
     axes, table = figure.subplots(), arrivals(frame)
     plots.bars(table, axes, "relative", floor=False)
     plots.printed_marks(axes, [1], [1 / printed_value("crossbow/fig13c/tta")])

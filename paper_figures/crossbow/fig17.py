@@ -16,13 +16,7 @@ from suite.claims.intervals import Interval, mean_interval
 from suite.papers.figure import Artifact, Figure, Frame, Quantity, printed_value, sns
 from suite.report.style import MARKERS
 
-PANEL = Artifact(
-    "crossbow/fig17",
-    "Throughput on 8 GPUs against the synchronisation interval",
-    server.hosts,
-    alt="Throughput against the synchronisation interval: printed values, the cost model that was solved from them, "
-    "and eight hosts that sleep to compute and exchange over links as fast as PCIe.",
-)
+PANEL = Artifact("crossbow/fig17", "Throughput on 8 GPUs against the synchronisation interval", server.hosts)
 PANEL.table(lambda frame: modelled_table())
 NOTE = "eight hosts, links as fast as PCIe 3.0 x16; tasks take what Figs. 12(a) and 17 say"
 
@@ -40,7 +34,9 @@ def rises(frame: Frame) -> list[Interval]:
 
 @PANEL.drawing
 def draw(frame: Frame, figure: Figure) -> None:
-    """Throughput by interval: the cost model, crosses where it was solved from what is printed, and eight hosts."""
+    """Throughput against the synchronisation interval: printed values, the cost model that was solved from them, and
+    eight hosts that sleep to compute and exchange over links as fast as PCIe.
+    """
     axes, table = figure.subplots(), modelled_table()
     table = table.assign(series="m = " + table["learners"].astype(str) + ", cost model")
     looks = {"hue": "series", "style": "series", "markers": MARKERS[: table["series"].nunique()]}

@@ -7,17 +7,12 @@ from paper_figures.crossbow.readings import network, of_experiment
 from suite.papers.figure import Artifact, Figure, Frame
 from suite.report.style import LINES
 
-PANEL = Artifact(
-    "crossbow/fig2",
-    "Throughput of one batch cut over devices",
-    settings.throughput,
-    alt="Speed-up against devices for several batch sizes, below the line of linear growth.",
-)
+PANEL = Artifact("crossbow/fig2", "Throughput of one batch cut over devices", settings.throughput)
 
 
 @PANEL.drawing
 def draw(frame: Frame, figure: Figure) -> None:
-    """One batch cut over devices like this one, from measured times and with exchange left out."""
+    """Speed-up against devices for several batch sizes, below the line of linear growth."""
     names = of_experiment(frame, "crossbow/throughput")
     axes, most = figure.subplots(), 1
     for position, name in enumerate(names):

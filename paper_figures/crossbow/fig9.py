@@ -38,11 +38,7 @@ def panel(part: str) -> Artifact:
 
 
 LENET, RESNET32, VGG16 = map(panel, TRAINED)
-RATE = Artifact(
-    "crossbow/fig9d",
-    "Learning rate of ResNet-50, the part of the figure that needs no ImageNet",
-    alt="The learning rate falls tenfold at epochs 30 and 60.",
-)
+RATE = Artifact("crossbow/fig9d", "Learning rate of ResNet-50, the part of the figure that needs no ImageNet")
 
 
 def target(frame: Frame) -> Interval:
@@ -74,6 +70,7 @@ def schedule(frame: Frame) -> pd.DataFrame:
 
 @RATE.drawing
 def draw_schedule(frame: Frame, figure: Figure) -> None:
+    """The learning rate falls tenfold at epochs 30 and 60."""
     axes, table = figure.subplots(), schedule(frame)
     axes.step(table["epoch"], table["rate"], where="post", label="ours")
     drops = printed("crossbow/fig9d/lr-schedule")

@@ -23,8 +23,6 @@ PANEL = Artifact(
     "crossbow/lenet",
     "Our own figure, not the paper's: epochs to 99% on MNIST, by method and number of learners",
     settings.lenet,
-    alt="Bars of the epochs that LeNet takes to 99% on MNIST, by number of learners: SMA, elastic averaging and "
-    "synchronous SGD side by side, with a dot for each seed.",
     size=(7.4, 4.2),
 )
 
@@ -64,6 +62,9 @@ def table(frame: Frame) -> pd.DataFrame:
 
 @PANEL.drawing
 def draw(frame: Frame, figure: Figure) -> None:
+    """Bars of the epochs that LeNet takes to 99% on MNIST, by number of learners: SMA, elastic averaging and
+    synchronous SGD side by side, with a dot for each seed.
+    """
     axes, rows = figure.subplots(), table(frame)
     plots.bars(rows, axes, "epochs", category="pair", dodge="method")
     axes.set(xlabel="learners, each with batches of 16", ylabel="epochs to 99% test accuracy")

@@ -12,8 +12,6 @@ from suite.report.style import GRID, INK, MARKERS, PALETTE, PRINTED
 
 ALT_CURVES = "Test accuracy against epochs, median and range of the seeds, with the printed target as a dashed line."
 ALT_BARS = "Bars of the mean with a dot for each seed, and the printed values as open markers."
-ALT_THROUGHPUT = "Throughput against learners, relative to one learner, with the printed value as an open marker."
-ALT_EIGHT_GPUS = "Modelled throughput on eight GPUs against learners per GPU, with the printed value."
 EIGHT_NOT_RUN = "8 GPUs not run: a cost model solved from print, and hosts that sleep to compute"  # a title
 ALT_TIMELINES = "Timelines of learning, local and global synchronisation tasks on their streams."
 HUES = {"SMA": PALETTE[0], "EA-SGD": PALETTE[1], "S-SGD": PALETTE[2]}

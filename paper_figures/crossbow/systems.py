@@ -53,48 +53,22 @@ def arrow(axes: Axes, start: Point, end: Point, text: str = "", order: int = 0, 
 LEARNERS = (1, 2, 4)  # on each of two GPUs, as the run of Fig. 6 counts
 
 
-def panel(figure: str, title: str, alt: str, group: str, size: tuple[float, float] = (6.4, 4.0)) -> Artifact:
+def panel(figure: str, title: str, group: str, size: tuple[float, float] = (6.4, 4.0), alt: str = "") -> Artifact:
     spec = {"algebra": settings.ALGEBRA, "tasks": settings.TASKS}[group]
     return Artifact(f"crossbow/{figure}", title, lambda profile: {group: (spec,)}, alt=alt, size=size)
 
 
-FIG1 = panel(
-    "fig1",
-    "Parallel synchronous SGD on two workers",
-    "Half a batch goes to each of two GPUs, whose partial gradients are averaged into the same update of both; "
-    "replicas and gradients differ by zero or rounding.",
-    "algebra",
-    (7.2, 3.8),
-)
-FIG4 = panel(
-    "fig4",
-    "Two learners with separate batches and corrections",
-    "Two learners update replicas of their own with gradients of their own batches and with corrections through the "
-    "average model, over three iterations.",
-    "algebra",
-    (7.2, 4.2),
-)
-FIG5 = panel(
-    "fig5",
-    "Two replicas tracking the central average model",
-    "Paths of two replicas and of the average model on a quadratic, with arrows for the corrections.",
-    "algebra",
-)
-FIG6 = panel(
-    "fig6",
-    "Two-level synchronisation with one reference model per GPU",
-    "Each of two GPUs has a reference model that its other learners follow, and only these are averaged; what a GPU "
-    "sends stays constant with two levels and grows with its learners without.",
-    "algebra",
-    (8.4, 3.8),
-)
-FIG7 = panel("fig7", "Learners, streams and batches of a run", plots.ALT_TIMELINES, "tasks", (6.4, 3.4))
+FIG1 = panel("fig1", "Parallel synchronous SGD on two workers", "algebra", (7.2, 3.8))
+FIG4 = panel("fig4", "Two learners with separate batches and corrections", "algebra", (7.2, 4.2))
+FIG5 = panel("fig5", "Two replicas tracking the central average model", "algebra")
+FIG6 = panel("fig6", "Two-level synchronisation with one reference model per GPU", "algebra", (8.4, 3.8))
+FIG7 = panel("fig7", "Learners, streams and batches of a run", "tasks", (6.4, 3.4), plots.ALT_TIMELINES)
 FIG8 = panel(
     "fig8",
     "Learning and synchronisation tasks on streams: a recorded run and 2 GPUs with 2 learners each",
-    plots.ALT_TIMELINES,
     "tasks",
     (6.4, 5.0),
+    plots.ALT_TIMELINES,
 )
 
 told(FIG1, "algebra", replicas_equal="synchronous_copies", equals_large_batch="partial_gradients")
@@ -104,7 +78,9 @@ told(FIG6, "algebra", one_reference="references", inter_gpu_traffic="traffic")
 
 @FIG1.drawing
 def draw_synchronous(frame: Frame, figure: Figure) -> None:
-    """Parallel S-SGD on two GPUs: half a batch each, one aggregate gradient for both replicas."""
+    """Half a batch goes to each of two GPUs, whose partial gradients are averaged into the same update of both;
+    replicas and gradients differ by zero or rounding.
+    """
     found = frame.run("algebra").results
     copies, partial = found["synchronous_copies"], found["partial_gradients"]
     said = (
@@ -130,7 +106,9 @@ def draw_synchronous(frame: Frame, figure: Figure) -> None:
 
 @FIG4.drawing
 def draw_learners(frame: Frame, figure: Figure) -> None:
-    """Two learners over three iterations: batches of their own, gradients, and corrections through the average."""
+    """Two learners update replicas of their own with gradients of their own batches and with corrections through the
+    average model, over three iterations.
+    """
     found = frame.run("algebra").results
     shared, least = found["shared_in_iteration"], found["least_distance"]
     said = (
@@ -158,7 +136,7 @@ def draw_learners(frame: Frame, figure: Figure) -> None:
 
 @FIG5.drawing
 def draw_paths(frame: Frame, figure: Figure) -> None:
-    """Two replicas on their own batches and the average model between them, with their corrections towards it."""
+    """Paths of two replicas and of the average model on a quadratic, with arrows for the corrections."""
     axes = figure.subplots()
     table = frame.run("algebra").curve("paths")
     table = table[table["turn"] <= 16]  # so that single corrections can be seen
@@ -197,7 +175,9 @@ def sent(frame: Frame) -> pd.DataFrame:
 
 @FIG6.drawing
 def draw_two_levels(frame: Frame, figure: Figure) -> None:
-    """A reference model on each of two GPUs, averaged by SMA and followed within a GPU; beside it what is sent."""
+    """Each of two GPUs has a reference model that its other learners follow, and only these are averaged; what a GPU
+    sends stays constant with two levels and grows with its learners without.
+    """
     diagram, axes = figure.subplots(1, 2, width_ratios=(2, 1))
     references = ", ".join(f"{count:g}" for count in frame.run("algebra").results["references"])
     empty(diagram, [f"reference models per GPU with 1, 2, 4 learners on each: {references} (printed: 1)"])

@@ -22,11 +22,7 @@ ROWS = {  # in print -> network, and the rows of the drawing
 COLUMNS = {"input-mb": "Input size (MiB)", "ops": "# Ops", "model-mb": "Model size (MiB)"}
 
 PANEL = Artifact(
-    "crossbow/table1",
-    "Benchmark models and data sets",
-    lambda profile: {"sizes": (settings.SIZES,)},
-    alt="Input size, operators and model size of the four networks, ours on the printed values.",
-    size=(9.0, 3.6),
+    "crossbow/table1", "Benchmark models and data sets", lambda profile: {"sizes": (settings.SIZES,)}, size=(9.0, 3.6)
 )
 
 
@@ -77,7 +73,7 @@ def table(frame: Frame) -> pd.DataFrame:
 
 @PANEL.drawing
 def draw(frame: Frame, figure: Figure) -> None:
-    """The table's columns as panels, its rows in the paper's order; values are written beside their marks."""
+    """Input size, operators and model size of the four networks, ours on the printed values."""
     rows = table(frame)
     panels = figure.subplots(1, len(COLUMNS), sharey=True)
     for axes, title in zip(panels, COLUMNS.values(), strict=True):

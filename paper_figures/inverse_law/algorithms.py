@@ -15,12 +15,7 @@ from suite.claims.intervals import Interval, log_interval
 from suite.papers.figure import Artifact, Figure, Frame
 
 ALG1 = Artifact("inverse_law/alg1", "The four-step choice of the batch size", loop_runs)
-SCALING = Artifact(
-    "inverse_law/alg-scaling",
-    "Strong, weak and optimal scaling",
-    alt="Time to converge and batch size against learners under strong, weak and optimal scaling.",
-    size=(8.0, 4.0),
-)
+SCALING = Artifact("inverse_law/alg-scaling", "Strong, weak and optimal scaling", size=(8.0, 4.0))
 
 
 @ALG1.quantity("few-updates", ["loop"])
@@ -33,7 +28,7 @@ def constancy(frame: Frame) -> Interval:
 
 @SCALING.drawing
 def draw(frame: Frame, figure: Figure) -> None:
-    """Strong, weak and optimal scaling of one system by the closed forms: time to converge, and its batch size."""
+    """Time to converge and batch size against learners under strong, weak and optimal scaling."""
     law, system, strong, knee = forms.Law(500, 50_000), forms.System(1e-3, 8, 5e-2), 256, 8
     learners = [2**k for k in range(1, 13)]
     lines = (

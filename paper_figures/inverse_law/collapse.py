@@ -36,8 +36,6 @@ PANEL = Artifact(
     "inverse_law/collapse",
     "Updates x rate against rate / M: one curve for all learning rates, foretold",
     joint.collapse_runs,
-    alt="One panel per network: updates times learning rate against learning rate over batch size; the curve "
-    "foretold for each loss with its pole, the runs that arrived and, hollow at the top, those that did not.",
     size=(10.0, 7.0),
     beside=joint.known_runs,
 )
@@ -236,7 +234,9 @@ def combinations(rows: pd.DataFrame) -> list[Seen]:
 
 @PANEL.drawing
 def draw(frame: Frame, figure: Figure) -> None:
-    """A panel per network: foretold curves, the points that they were fitted to in grey, the fresh ones in colour."""
+    """One panel per network: updates times learning rate against learning rate over batch size; the curve foretold
+    for each loss with its pole, the runs that arrived and, hollow at the top, those that did not.
+    """
     if not PANEL.runs(frame.profile):
         raise Missing(f"no runs of the collapse at {frame.profile}")
     columns, rows = 3, table(frame)

@@ -39,19 +39,8 @@ BYTES, BANDWIDTH = 4 * 671_802, 1e9  # gradients of the large LeNet over a 1 GB/
 EQ1 = Artifact("inverse_law/eq1", "Time to converge: updates times seconds per update", loop_runs)
 EQ2 = Artifact("inverse_law/eq2", "The inverse law between updates and batch size", law_runs)
 EQ3 = Artifact("inverse_law/eq3", "Seconds per update: computation plus communication")
-EQ4 = Artifact(
-    "inverse_law/eq4",
-    "Compute time with a knee",
-    loop_runs,
-    alt="Seconds per update against batch size with the fitted knee.",
-)
-EQ5 = Artifact(
-    "inverse_law/eq5",
-    "Time to converge on P learners",
-    loop_runs,
-    alt="Predicted and measured seconds to converge against batch size, and their ratio beside 1.",
-    size=(6.4, 5.0),
-)
+EQ4 = Artifact("inverse_law/eq4", "Compute time with a knee", loop_runs)
+EQ5 = Artifact("inverse_law/eq5", "Time to converge on P learners", loop_runs, size=(6.4, 5.0))
 EQ8 = Artifact("inverse_law/eq8", "Best batch size of one learner", loop_runs)
 EQ17 = Artifact("inverse_law/eq17", "The attentional translation network")
 
@@ -209,7 +198,7 @@ def table_of_updates(frame: Frame) -> pd.DataFrame:
 
 @EQ4.drawing
 def draw_knee(frame: Frame, figure: Figure) -> None:
-    """Seconds per update by batch size: median and spread of the rounds, with Eq. 4 fitted."""
+    """Seconds per update against batch size with the fitted knee."""
     table, knee = table_of_updates(frame), fitted_knee(frame)
     sizes = sorted(table["batch"].unique())
     grid = sorted({*np.geomspace(sizes[0], sizes[-1], 60), knee.knee})
@@ -237,7 +226,7 @@ def table_of_times(frame: Frame) -> pd.DataFrame:
 
 @EQ5.drawing
 def draw_times(frame: Frame, figure: Figure) -> None:
-    """Predicted and measured seconds to converge by batch size, the size picked, and below it their ratio."""
+    """Predicted and measured seconds to converge against batch size, and their ratio beside 1."""
     table, mean, chosen = table_of_times(frame), mean_seconds(frame), int(frame.one("loop")["chosen"])
     best = min(mean, key=lambda batch: mean[batch])
     axes, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))

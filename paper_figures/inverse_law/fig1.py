@@ -25,7 +25,6 @@ FIG1A = Artifact(
     "inverse_law/fig1a",
     "Updates to a loss threshold against batch size, image recognition",
     settings.curve_runs,
-    alt="One panel per curve: updates against batch size on logarithmic axes, with the fitted inverse law.",
     size=(7.4, 9.6),
 )
 FIG1B = Artifact(
@@ -159,7 +158,7 @@ def table(frame: Frame) -> pd.DataFrame:
 
 @FIG1A.drawing
 def draw_curves(frame: Frame, figure: Figure) -> None:
-    """One panel per curve that has runs: points of every threshold, fitted law, 95% interval of the median."""
+    """One panel per curve: updates against batch size on logarithmic axes, with the fitted inverse law."""
     panels = [(row, law.families(frame, row)) for row in law.stored_rows(frame, (*settings.ROWS, *settings.VARIANTS))]
     if not panels:
         raise Missing(f"no curve of Fig. 1 is complete at {frame.profile}")

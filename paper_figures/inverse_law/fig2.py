@@ -148,7 +148,7 @@ def table(frame: Frame) -> pd.DataFrame:
 
 
 def draw(frame: Frame, figure: Figure) -> None:
-    """Updates against words per batch on logarithmic axes with the fitted law, a panel for each corpus."""
+    """Updates to a training loss against target words per batch on logarithmic axes, with the fitted law."""
     from matplotlib.lines import Line2D
 
     panels = trained(frame)
@@ -172,11 +172,10 @@ def panel(letter: str, rate: float) -> Artifact:
         f"inverse_law/fig2{letter}",
         f"Updates against words per batch, translation at learning rate {rate:g}",
         partial(panel_runs, rate),
-        draw,
-        alt="Updates to a training loss against target words per batch on logarithmic axes, with the fitted law.",
         size=(7.4, 4.4),
         frame=table,
     )
+    made.drawing(draw)
     made.quantity("misfit", ["panel"], note=note)(misfit)
     made.quantity("law", ["panel"], note=note)(partial(law, "panel"))  # which decided until the misfit was registered
     return made

@@ -224,25 +224,18 @@ def _jacobian(theta: np.ndarray, inverse: np.ndarray, effects: np.ndarray) -> np
 def _minimise(
     y: np.ndarray, inverse: np.ndarray, effects: np.ndarray, floor: float, sensitivity: float
 ) -> np.ndarray:
-    """Gauss-Newton with halved steps, staying where all predictions are positive."""
-    theta = np.concatenate([[floor, sensitivity], np.zeros(effects.shape[1])])
-    residual = y - _model(theta, inverse, effects)
-    for _ in range(200):
-        step = np.linalg.lstsq(_jacobian(theta, inverse, effects), residual, rcond=None)[0]
-        for _ in range(60):
-            trial = theta + step
-            if np.all(trial[0] + trial[1] * inverse > 0):
-                after = y - _model(trial, inverse, effects)
-                if after @ after <= residual @ residual:
-                    break
-            step = step / 2
-        else:
-            return theta
-        converged = np.all(np.abs(step) <= 1e-12 * (np.abs(theta) + 1e-12))
-        theta, residual = trial, after
-        if converged:
-            break
-    return theta
+    """Least squares from a start at which all predictions are positive; steps to where one is not are shortened."""
+    start = np.concatenate([[floor, sensitivity], np.zeros(effects.shape[1])])
+
+    def residual(theta: np.ndarray) -> np.ndarray:
+        return _model(theta, inverse, effects) - y
+
+    def jacobian(theta: np.ndarray) -> np.ndarray:
+        return _jacobian(theta, inverse, effects)
+
+    exact = {"ftol": 1e-15, "xtol": 1e-15, "gtol": 1e-15}
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return scipy.optimize.least_squares(residual, start, jacobian, x_scale="jac", **exact).x
 
 
 def _lack_of_fit(y: np.ndarray, batch: np.ndarray, effects: np.ndarray, residual: np.ndarray) -> float | None:
@@ -255,8 +248,9 @@ def _lack_of_fit(y: np.ndarray, batch: np.ndarray, effects: np.ndarray, residual
         return None
     within = float(pure @ pure)
     between = max(float(residual @ residual) - within, 0.0)
-    if within <= 1e-24 * float(y @ y):
-        return 1.0 if between <= 1e-18 * float(y @ y) else 0.0
+    rounding = 1e-18 * (len(y) + float(y @ y))
+    if within <= 1e-6 * rounding:
+        return 1.0 if between <= rounding else 0.0
     return float(scipy.special.fdtrc(spare, repeats, (between / spare) / (within / repeats)))
 
 

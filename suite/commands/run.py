@@ -18,7 +18,7 @@ from suite.commands.options import RunOptions
 from suite.commands.planning import Planned, Selection, calibrated, keep_wanted, plan, several, without_data
 from suite.commands.planning import stages as by_value
 from suite.commands.submit import submit_artifacts
-from suite.experiment import CHECKPOINT_SECONDS
+from suite.experiment import CHECKPOINT_SECONDS, RunSpec
 from suite.files import now_in
 from suite.interruption import leave_if_asked, watched
 from suite.papers.artifact import Artifact, Paper
@@ -27,11 +27,10 @@ from suite.papers.evidence import committed_ids, with_committed
 from suite.runner.calibration import known
 from suite.runner.execute import RunnerConfig, execute_all
 from suite.runner.progress import Progress
-from suite.runner.report import NOT_BEGUN, RunReport
 from suite.runner.status_file import SILENT, note_in
 from suite.runner.trackers import tracker_called
+from suite.runner.workers import NOT_BEGUN, RunReport
 from suite.runs.store import Store
-from suite.spec import RunSpec
 from suite.training.numerics import pick_device
 
 LOOK = 0.5  # seconds between two looks at runs that another process is computing

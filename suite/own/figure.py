@@ -13,16 +13,9 @@ from suite.report.style import LINES, PALETTE
 
 def panel(artifact: str, title: str, runs: Callable[[str], Groups]) -> Artifact:
     """The panel of an experiment whose groups are methods, each compared with the first of them."""
-    return Artifact(
-        artifact,
-        title,
-        runs,
-        draw,
-        alt="Test error against training examples seen, and at the end with 95% intervals, of each method.",
-        size=(8.0, 4.0),
-        frame=table,
-        more=quantities,
-    )
+    made = Artifact(artifact, title, runs, size=(8.0, 4.0), frame=table, more=quantities)
+    made.drawing(draw)
+    return made
 
 
 def methods(frame: Frame) -> list[str]:
@@ -70,7 +63,7 @@ def table(frame: Frame) -> pd.DataFrame:
 
 
 def draw(frame: Frame, figure: Figure) -> None:
-    """Left the mean curves with the range of their seeds, right the ends with their 95% intervals."""
+    """Test error against training examples seen, and at the end with 95% intervals, of each method."""
     curves, last = figure.subplots(1, 2, width_ratios=(3, 2))
     tests, groups = table(frame), methods(frame)
     for place, group in enumerate(groups):

@@ -33,11 +33,10 @@ from typing import Any
 
 from suite.claims.estimate import Estimate, Value, over_seeds
 from suite.claims.judge import PROFILES
-from suite.experiment import Experiment
+from suite.experiment import Experiment, RunSpec
 from suite.lazy import Figure, pd
 from suite.runs.archive import Runs, versions
 from suite.runs.run import Run, UnusableRun
-from suite.spec import RunSpec
 
 Groups = Mapping[str, tuple[RunSpec, ...]]
 
@@ -246,7 +245,7 @@ class Artifact:
         runs: by profile, the groups of runs that it asks for; none where arithmetic alone decides. Asked once for
             each profile, since every specification it makes is frozen and hashed; nobody changes what it returned.
         draw: fills a figure from the frame; None where the claims table says all there is to see.
-        alt: what the drawing shows, for readers who cannot see it.
+        alt: what the drawing shows, for readers who cannot see it; of a decorated function its docstring.
         size: of the drawing, in inches.
         frame: makes the table of what is drawn, a row per value.
         beside: by profile, runs of other artifacts, read where they are stored.
@@ -309,8 +308,8 @@ class Artifact:
         return add
 
     def drawing(self, function: Callable[[Frame, Figure], None]) -> Callable[[Frame, Figure], None]:
-        """Decorator: the function fills a figure from the frame."""
-        self.draw = function
+        """Decorator: the function fills a figure from the frame, and its docstring says what the drawing shows."""
+        self.draw, self.alt = function, self.alt or " ".join((function.__doc__ or "").split())
         return function
 
     def table(self, function: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:

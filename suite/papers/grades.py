@@ -31,11 +31,10 @@ from typing import Any
 from suite.claims.estimate import EXACT, GRADES, MODELLED, REDUCED, STAND_IN, WHOLE
 from suite.claims.intervals import at_least
 from suite.data.catalogue import DATASETS
-from suite.experiment import Experiment
+from suite.experiment import Experiment, RunSpec
 from suite.papers.described import Described, describe, learns
 from suite.papers.printed_settings import SCALES, SETTINGS, Basis, Printed, PrintedExperiment, settings
 from suite.runs.run import Run, digest
-from suite.spec import RunSpec
 
 DIGITS = 12  # of a digest that is shown
 TESTS = {"evaluations": "test_error", "models": "centre_error"}  # tables of a training with the tests of its model

@@ -262,10 +262,27 @@ def draw_selection(
     """
     named = list(selectors)
     damaged, wrong, absent = list[str](), list[str](), list[str]()
+
+    def drawn_line(which: Paper, artifact: Artifact) -> str:
+        """Write one artifact's figure, and its table with ``data``; the line that says where they are."""
+        drawn = drawing(artifact, source, profile)
+        made = {form: image(drawn, form) for form in forms} if drawn else {}
+        beside = ""
+        if data:
+            with naming(artifact.id):
+                verdicts = partial(judge_artifacts, which, [artifact.id], profile, source)
+                table = table_of(artifact, source, drawn, verdicts)
+            if table is not None:
+                beside = f"; {write(out / file_name(artifact.id, data), encoded(table, data))}"
+        if drawn is None:
+            return f"{artifact.id}: no drawing; its numbers are in the report and in check{beside}"
+        paths = [str(write(out / file_name(artifact.id, form), content)) for form, content in made.items()]
+        return f"{artifact.id}: {', '.join(paths)} ({drawn.stamp}){beside}"
+
     for which, artifacts in select(named):
         for artifact in artifacts:
             try:
-                yield _draw_one(which, artifact, source, out, forms, profile, data)
+                yield drawn_line(which, artifact)
             except Missing as error:
                 absent += [artifact.id] if artifact.id in named else []
                 yield f"{artifact.id}: not run: {error}"
@@ -281,30 +298,6 @@ def draw_selection(
         raise UnusableRun(f"not drawn, since stored evidence cannot be used: {', '.join(damaged)}")
     if absent:
         raise DrawingError(f"not drawn, since runs are missing: {', '.join(absent)}")
-
-
-def _draw_one(
-    paper: Paper,
-    artifact: Artifact,
-    source: Runs,
-    out: Path,
-    forms: Sequence[str],
-    profile: str | None,
-    data: str | None,
-) -> str:
-    """Write one artifact's figure, and its table with ``data``; returns the line that says where they are."""
-    drawn = drawing(artifact, source, profile)
-    made = {form: image(drawn, form) for form in forms} if drawn else {}
-    beside = ""
-    if data:
-        with naming(artifact.id):
-            table = table_of(artifact, source, drawn, partial(judge_artifacts, paper, [artifact.id], profile, source))
-        if table is not None:
-            beside = f"; {write(out / file_name(artifact.id, data), encoded(table, data))}"
-    if drawn is None:
-        return f"{artifact.id}: no drawing; its numbers are in the report and in check{beside}"
-    paths = [str(write(out / file_name(artifact.id, form), content)) for form, content in made.items()]
-    return f"{artifact.id}: {', '.join(paths)} ({drawn.stamp}){beside}"
 
 
 def write(path: Path, data: bytes) -> Path:

@@ -20,24 +20,7 @@ from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 
-from suite.claims.board import (
-    DECIDED,
-    EMPIRICAL,
-    NOTHING,
-    STAND_INS,
-    WORDS,
-    Board,
-    apart,
-    board,
-    corrected,
-    counts,
-    on_one_run,
-    rows_told,
-    said,
-    stand_in,
-    stand_ins,
-    stands,
-)
+from suite.claims import board as boards
 from suite.claims.estimate import Estimate
 from suite.claims.judge import CLAIM, CONTRADICTION, TEST, VERDICTS, Verdict
 from suite.papers.catalogue import entries, homes, paper, papers_of, places, published
@@ -101,7 +84,7 @@ def have(found: Sequence[Verdict]) -> str:
     text = [number_of(verdict) for verdict in told]
     left = Counter(verdict.verdict for verdict in found) - Counter(verdict.verdict for verdict in told)
     text += [f"{left[word]} {word}" for word in VERDICTS if left[word]]
-    beside = counts(Counter(map(stand_in, found)), STAND_INS.values())
+    beside = boards.counts(Counter(map(boards.stand_in, found)), boards.STAND_INS.values())
     return "; ".join([*text, *([f"stand-ins: {beside}"] if beside else [])])
 
 
@@ -115,15 +98,15 @@ def number_of(verdict: Verdict) -> str:
         there = [text.removesuffix(f" {unit}") for text in there]
     asked = "" if claim.rule in ("order", "holds") else f"{claim.basis} {', '.join(there)}; "
     beside = f"; exploratory: {verdict.exploratory.verdict}" if verdict.exploratory else ""
-    return f"`{claim.id.partition('/')[2]}` {number} ({asked}{said(verdict)}, {verdict.rests_on}{beside})"
+    return f"`{claim.id.partition('/')[2]}` {number} ({asked}{boards.said(verdict)}, {verdict.rests_on}{beside})"
 
 
 def _strength(verdict: Verdict) -> tuple[bool, int, bool, bool, bool, bool, int]:
     """Sorts what decides first, then by scale, what fails, what has an interval or a number, and repetitions."""
     ours = verdict.measured
     assert ours is not None
-    scale = EMPIRICAL.index(verdict.rests_on) if verdict.rests_on in EMPIRICAL else len(EMPIRICAL)
-    settled = verdict.decides and verdict.verdict in DECIDED
+    scale = (*boards.EMPIRICAL, verdict.rests_on).index(verdict.rests_on)  # what is not empirical comes last
+    settled = verdict.decides and verdict.verdict in boards.DECIDED
     passed = verdict.verdict != "not reproduced"  # a failure is not left to a count of the others
     untold = verdict.claim.rule == "holds"
     return not settled, scale, passed, not ours.spread, untold, bool(verdict.exploratory), -ours.n
@@ -134,10 +117,11 @@ def board_of_papers(verdicts: Sequence[Verdict]) -> str:
     rows = []
     for found in _by_paper(verdicts):
         name, claims = found[0].claim.paper, [v for v in found if v.claim.kind == CLAIM and not v.claim.row_of]
-        mine = [v for v in claims if v.rests_on in ("", *EMPIRICAL)]
-        decided = [v for v in mine if v.decides and v.verdict in DECIDED]
-        told = len(mine), sum(v.measured is not None for v in mine), len(decided), sum(map(stands, decided))
-        rows.append((f"`{name}`", *told, counts(Counter(map(stand_in, mine)), STAND_INS.values())))
+        mine = [v for v in claims if v.rests_on in ("", *boards.EMPIRICAL)]
+        decided = [v for v in mine if v.decides and v.verdict in boards.DECIDED]
+        told = len(mine), sum(v.measured is not None for v in mine), len(decided), sum(map(boards.stands, decided))
+        beside = boards.counts(Counter(map(boards.stand_in, mine)), boards.STAND_INS.values())
+        rows.append((f"`{name}`", *told, beside))
     return markdown(["paper", "claims", "measured", "decided", "stand today", "stand-ins"], rows, "lrrrrl")
 
 
@@ -147,11 +131,11 @@ def _most_telling(verdict: Verdict) -> tuple[object, ...]:
     In doubt is what a later rule would decide otherwise, and a number of one run without an interval.
     """
     assert verdict.measured is not None
-    scale = EMPIRICAL.index(verdict.rests_on)
-    bare = on_one_run(verdict) and not verdict.measured.spread
+    scale = boards.EMPIRICAL.index(verdict.rests_on)
+    bare = boards.on_one_run(verdict) and not verdict.measured.spread
     unbounded = not all(map(math.isfinite, (*verdict.measured.low, *verdict.measured.high)))
     doubted = bool(verdict.exploratory) or bare or unbounded or verdict.order == LATE
-    return verdict.verdict not in DECIDED, doubted, scale, on_one_run(verdict), _strength(verdict)
+    return verdict.verdict not in boards.DECIDED, doubted, scale, boards.on_one_run(verdict), _strength(verdict)
 
 
 def contradictions(home: Path) -> str:
@@ -174,7 +158,7 @@ def contradictions(home: Path) -> str:
 def every_id(verdicts: Sequence[Verdict]) -> str:
     """A table of all ids that a claim ever had, with their places and present or last verdicts; Markdown."""
     now = {claim: word for home in homes() for claim, word in read(home).merged.items()}
-    now |= {verdict.claim.id: said(verdict) for verdict in verdicts}
+    now |= {verdict.claim.id: boards.said(verdict) for verdict in verdicts}
     rows = []
     for name, place in places().items():
         target = "" if place.target == name else f"`{place.target}`"
@@ -194,13 +178,13 @@ class ReadmeError(ValueError):
 def table(verdicts: Sequence[Verdict]) -> str:
     """The two boards, then the papers' shares in the first; Markdown."""
     shares = {
-        found[0].claim.paper: Counter({row: tally.total() for row, tally in board(found).empirical.items()})
+        found[0].claim.paper: Counter({row: tally.total() for row, tally in boards.board(found).empirical.items()})
         for found in _by_paper(verdicts)
     }
-    counted = board(verdicts)
-    later = [f"{row}{text}" for row in counted.empirical if (text := apart(counted, row))]
+    counted = boards.board(verdicts)
+    later = [f"{row}{text}" for row in counted.empirical if (text := boards.apart(counted, row))]
     behind = ", ".join(f"{row} {runs}" for row, runs in counted.runs.items() if runs)
-    told = [f"{rows_told(counted).capitalize()}."] if counted.rows else []
+    told = [f"{boards.rows_told(counted).capitalize()}."] if counted.rows else []
     told += [f"Distinct runs behind them: {behind}."] if behind else []
     told += _beside(counted, named=True)
     if counted.uncommitted:
@@ -212,36 +196,36 @@ def table(verdicts: Sequence[Verdict]) -> str:
         headline(counted),
         _table("Empirical claims, by what they rest on", VERDICTS, counted.empirical),
         " ".join(told),
-        _table("Properties and statements", tuple(WORDS.values()), counted.properties),
-        _table("Empirical claims of each paper", (*EMPIRICAL, NOTHING), shares),
+        _table("Properties and statements", tuple(boards.WORDS.values()), counted.properties),
+        _table("Empirical claims of each paper", (*boards.EMPIRICAL, boards.NOTHING), shares),
     )
     return "\n\n".join(filter(None, parts))
 
 
-def _beside(counted: Board, *, named: bool) -> list[str]:
+def _beside(counted: boards.Board, *, named: bool) -> list[str]:
     """Sentences on claims that are corrected together, and on stand-ins."""
-    lines = corrected(counted, named=named), stand_ins(counted)
+    lines = boards.corrected(counted, named=named), boards.stand_ins(counted)
     return [f"{line[0].upper()}{line[1:]}." for line in lines if line]
 
 
 def first_table(verdicts: Sequence[Verdict]) -> str:
     """What is decided, and a line per paper; Markdown."""
-    counted = board(verdicts)
+    counted = boards.board(verdicts)
     told = _beside(counted, named=False)
     if counted.ours:
         told.append(f"Questions of ours, counted apart: {counted.ours.total()}.")
     tally = sum(counted.properties.values(), Counter[str]())
-    if words := ", ".join(f"{word} {tally[word]}" for word in WORDS.values() if tally[word]):
+    if words := ", ".join(f"{word} {tally[word]}" for word in boards.WORDS.values() if tally[word]):
         told.append(f"Properties and statements, counted apart: {words}.")
     return "\n\n".join(filter(None, (headline(counted), board_of_papers(verdicts), " ".join(told))))
 
 
-def headline(counted: Board) -> str:
+def headline(counted: boards.Board) -> str:
     """How many empirical claims there are, are measured, decided at their own size, and by a rule that came first."""
     claims = sum(map(Counter.total, counted.empirical.values()))
     if not claims:
         return "There are no empirical claims."
-    measured = claims - counted.empirical[NOTHING].total()
+    measured = claims - counted.empirical[boards.NOTHING].total()
     decided = counted.decides.total() - counted.decides["inconclusive"] - counted.decides["undetermined"]
     excused = f" {counted.excused} that fail by rule are *undetermined*, since a setting is not printed."
     first = sum(tally["registered"] for tally in counted.order.values())
@@ -303,7 +287,7 @@ def _by_paper(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
 
 def telling(found: Iterable[Verdict], most: int = PER_PAPER) -> list[Verdict]:
     """A paper's decided empirical results worth a sentence: first failures that taught something, then by weight."""
-    decided = [v for v in found if v.rests_on in EMPIRICAL and v.verdict in DECIDED]
+    decided = [v for v in found if v.rests_on in boards.EMPIRICAL and v.verdict in boards.DECIDED]
     return sorted(decided, key=lambda v: (not v.claim.finding, *_most_telling(v)))[:most]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 from suite.lazy import Axes, Figure, np, pd
@@ -28,58 +29,21 @@ RAMP = ("#2f63b5", "#808078", "#c08a10")  # blue, grey, amber: safe for any visi
 HEAVY = 2000  # points of a line or a cloud beyond which it is thinned or turned into pixels
 
 
-def settings(figure_id: str) -> dict[str, Any]:
-    """matplotlib's settings while the figure of this id is drawn and saved."""
-    from cycler import cycler
-
-    return {
-        "axes.axisbelow": True,
-        "axes.edgecolor": INK,
-        "axes.facecolor": "none",
-        "axes.grid": True,
-        "axes.labelcolor": INK,
-        "axes.labelsize": 9.5,
-        "axes.linewidth": 0.8,
-        "axes.prop_cycle": cycler(color=PALETTE) + cycler(linestyle=LINES),
-        "axes.spines.right": False,
-        "axes.spines.top": False,
-        "axes.titlecolor": INK,
-        "axes.titlelocation": "left",
-        "axes.titlesize": 9.5,
-        "figure.dpi": 150.0,
-        "figure.facecolor": "none",
-        "font.family": ["DejaVu Sans", "sans-serif"],
-        "font.size": 9.0,
-        "grid.alpha": 0.35,
-        "grid.color": GRID,
-        "grid.linewidth": 0.5,
-        "image.cmap": "cividis",
-        "legend.facecolor": "none",
-        "legend.fontsize": 8.5,
-        "legend.frameon": False,
-        "legend.labelcolor": INK,
-        "lines.linewidth": 1.6,
-        "lines.markersize": 4.5,
-        "mathtext.default": "regular",
-        "path.simplify": True,
-        "path.simplify_threshold": 0.2,
-        "patch.edgecolor": INK,
-        "svg.fonttype": "none",
-        "svg.hashsalt": figure_id,
-        "text.color": INK,
-        "xtick.color": INK,
-        "xtick.labelsize": 8.5,
-        "ytick.color": INK,
-        "ytick.labelsize": 8.5,
-    }
+INKED = (
+    *("axes.edgecolor", "axes.labelcolor", "axes.titlecolor", "legend.labelcolor", "patch.edgecolor"),
+    *("text.color", "xtick.color", "ytick.color"),
+)
 
 
 def applied(figure_id: str) -> AbstractContextManager[None]:
-    """The settings of a figure, for as long as the context lasts."""
+    """The settings of the figure of this id while it is drawn and saved, for as long as the context lasts."""
     import matplotlib.style
+    from cycler import cycler
 
-    rules: Any = settings(figure_id)  # matplotlib's stubs want a dict of literal names
-    return matplotlib.style.context(["default", rules])  # whatever else the process has set
+    own: Any = dict.fromkeys(INKED, INK) | {"grid.color": GRID, "svg.hashsalt": figure_id}
+    own["axes.prop_cycle"] = cycler(color=PALETTE) + cycler(linestyle=LINES)
+    common = Path(__file__).with_name("figures.mplstyle")
+    return matplotlib.style.context(["default", common, own])  # whatever else the process has set
 
 
 def plain_numbers(axis: Any, steps: Sequence[float] = (1, 2, 5), numbers: str = "{x:,.0f}") -> None:

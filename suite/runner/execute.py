@@ -1,31 +1,41 @@
-"""From specifications to stored runs, readable top to bottom: claim, resume or start, run, commit."""
+"""From specifications to stored runs, readable top to bottom: claim, resume or start, run, commit.
+
+An earlier session's work on a run is gone on with to the same bits where code and native build are those that it was
+begun with. With another native build, which was compared with autograd, it goes on as one more execution and names
+all its builds. By other code, without a sound record of its execution or with a damaged checkpoint it begins anew,
+and the run's report says what was lost.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from suite.experiment import CHECKPOINT_SECONDS, Context, Experiment, OutOfTime
+from suite.experiment import CHECKPOINT_SECONDS, Context, Experiment, OutOfTime, RunSpec
+from suite.files import read_note, sync_folder, write_whole
 from suite.interruption import asked_to_stop, deferred
 from suite.runner.autotune import decide, until
 from suite.runner.calibration import host_seconds
 from suite.runner.determinism import same_bits
 from suite.runner.gc_tuning import spare_imports
-from suite.runner.report import NOT_BEGUN, RunReport
-from suite.runner.resumption import open_folder, with_build
-from suite.runner.status_file import charge, charged_seconds, present, processor_seconds
+from suite.runner.status_file import charge, charged_seconds, note_in, present, processor_seconds
+from suite.runner.workers import NOT_BEGUN, RunReport, WorkerPool
 from suite.runs import environment
 from suite.runs.lease import Lease
 from suite.runs.run import DamagedRun, Outcome, UnreadableRun, encode
 from suite.runs.store import Store
-from suite.spec import RunSpec
+from suite.training import checkpoint_file
 from suite.training import numerics as execution
+from suite.training.numerics import record, recorded
 
 PROBED_SECONDS = 30.0  # of a processor from which on a run is worth a probe of its host, of a third of a second
 
@@ -236,8 +246,6 @@ def execute_all(
     cost = {spec: resolve(spec.experiment).seconds(spec) for spec in specs}
     todo = sorted(cost, key=lambda spec: (order.get(spec.id, 0), -cost[spec], spec.id))
     if workers > 1 and len(todo) > 1:
-        from suite.runner.workers import WorkerPool
-
         timed = [spec for spec in todo if resolve(spec.experiment).timed]
         untimed = [spec for spec in todo if spec not in timed]
         for size, part in ((workers, untimed), (1, timed)):
@@ -247,3 +255,95 @@ def execute_all(
         return
     for spec in todo:
         yield execute(spec, resolve, around, partial(progress, spec.id))
+
+
+BEGUN = "begun.json"  # in the folder of a run under way: when, by which code, under which rules
+FIELDS = {"code": str, "started": str}
+
+
+def open_folder(claim: Lease, code: str) -> tuple[Path, dict[str, str], str]:
+    """The folder to work in, with an earlier claim's work where it can be gone on with.
+
+    Args:
+        claim: The claim on the run.
+        code: Digest of the source that computes it now.
+
+    Returns:
+        The folder, how the run was begun, and a sentence on what was lost; empty where nothing was.
+
+    Raises:
+        UnreadableRun: What there is cannot be read now; it is left as it is.
+    """
+    losses: list[str] = []
+
+    def keep(left: Path) -> bool:
+        try:
+            why = refusal(left, code)
+            if why and (lost := achieved(left)):
+                losses.append(f"{why}, so it begins anew; lost: {lost}")
+        except OSError as error:
+            raise UnreadableRun(f"what was begun of run {claim.root.name}", error) from error
+        return not why
+
+    folder = claim.open(keep)
+    begun = read_note(folder / BEGUN, FIELDS)
+    if begun is not None:
+        return folder, begun, ""
+    begun = {"code": code, "started": datetime.now(UTC).isoformat(timespec="seconds")}
+    write_whole(folder / BEGUN, json.dumps(begun).encode())
+    for parent in (claim.root, claim.root.parent):
+        sync_folder(parent)
+    return folder, begun, "; ".join(losses)
+
+
+def refusal(left: Path, code: str) -> str:
+    """Why nobody can go on with what lies in a folder; empty where this code can. Raises OSError."""
+    begun = read_note(left / BEGUN, FIELDS)
+    if begun is None:
+        return f"its {BEGUN} is missing or damaged"
+    if begun["code"] != code:
+        return f"it was begun by other code ({begun['code']}, here {code})"
+    if recorded(left) is None:
+        return "the record of its execution is missing or damaged"
+    try:
+        checkpoint_file.read(left)
+    except checkpoint_file.DamagedCheckpoint:
+        return "its checkpoint is damaged"
+    return ""
+
+
+def achieved(left: Path) -> str:
+    """How far the work in a folder had come; empty where there is none."""
+    if (note := note_in(left)) and note["fraction"] > 0:
+        return f"{note['fraction']:.0%} of its updates"
+    return "its checkpoint" if (left / checkpoint_file.NAME).exists() else ""
+
+
+def with_build(folder: Path, spec: RunSpec, execution: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
+    """The execution with the native build of this machine, and a sentence where it is another than before.
+
+    A run that has a checkpoint of another build names all its builds in order from then on.
+
+    Raises:
+        NativeError: There is no native step here that agrees with autograd.
+    """
+    if execution["path"] != "native":
+        return execution, ""
+    from suite.runner.autotune import native_build
+    from suite.training.machine_code import NativeError
+
+    before = execution["build"]
+    try:
+        build = native_build(spec, execution)
+    except NativeError as error:
+        cure = f"run it where there is one, or remove {folder} to begin anew"
+        raise NativeError(f"it was begun with a native step, and here {error}; {cure}") from error
+    if build == before:
+        return execution, ""
+    execution = {**execution, "build": build}
+    why = ""
+    if checkpoint_file.read(folder) is not None:
+        execution["builds"] = [*execution.get("builds", [before]), build]
+        why = f"it goes on with the native build {build}, where it came from {before}: no other run has its bits"
+    record(folder, execution)
+    return execution, why

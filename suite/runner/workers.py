@@ -18,12 +18,22 @@ from multiprocessing.process import BaseProcess
 from types import TracebackType
 
 from suite import interruption
-from suite.runner.report import RunReport
 from suite.spec import RunSpec
 
+NOT_BEGUN = "not begun"  # status of a run that is late before anything of it was computed
 LOOK = 1.0  # seconds between two looks at whether a silent worker still lives
 NO_MEMORY = "OutOfMemoryError"  # how torch calls it that a device has none left
 GRACE = 5.0  # seconds more than a run may take to leave its checkpoint, after which a worker is killed
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """What became of one run: stored, there already, busy elsewhere, out of time, or failed with a reason."""
+
+    spec: RunSpec
+    state: str  # "stored", "present", "busy", "late", "failed"
+    status: str = ""
+    why: str = ""
 
 
 # What a worker does with a run and its ``progress``: importable by name, and pickled once when the worker starts.

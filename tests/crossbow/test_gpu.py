@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from paper_figures import crossbow
-from paper_figures.crossbow.experiments.throughput import Bench
+from paper_figures.crossbow.experiments.timing import Bench
 from suite.model_averaging.engine import Engine
 from suite.model_averaging.task_schedule import assignment
 from suite.runner.execute import RunnerConfig, execute

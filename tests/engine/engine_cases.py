@@ -12,7 +12,7 @@ from torch import Tensor
 from suite.models import build, initialise
 from suite.papers.catalogue import experiment
 from suite.runner.execute import RunnerConfig, execute
-from suite.runner.report import RunReport
+from suite.runner.workers import RunReport
 from suite.runs.run import Run
 from suite.runs.store import Store
 from suite.spec import RunSpec

@@ -18,7 +18,7 @@ from suite.runner import status_file
 from suite.runner.autotune import alternating
 from suite.runner.cost import TRAIN
 from suite.runner.execute import RunnerConfig, execute, execute_all
-from suite.runner.report import NOT_BEGUN
+from suite.runner.workers import NOT_BEGUN
 from suite.runs import environment
 from suite.runs.store import Store
 from suite.spec import RunSpec

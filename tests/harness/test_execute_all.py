@@ -10,7 +10,7 @@ import pytest
 from suite.experiment import Experiment
 from suite.papers.catalogue import experiment
 from suite.runner.execute import RunnerConfig, execute, execute_all
-from suite.runner.report import RunReport
+from suite.runner.workers import RunReport
 from suite.runs.run import Outcome
 from suite.runs.store import Store
 from suite.spec import RunSpec
@@ -58,7 +58,7 @@ class Pool:
 
 @pytest.fixture
 def pools(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, list[str]]]:
-    monkeypatch.setattr("suite.runner.workers.WorkerPool", Pool)
+    monkeypatch.setattr("suite.runner.execute.WorkerPool", Pool)
     monkeypatch.setattr(Pool, "made", [])
     return Pool.made
 

@@ -11,8 +11,7 @@ import pytest
 
 from suite import interruption
 from suite.runner import workers
-from suite.runner.report import RunReport
-from suite.runner.workers import Worker, WorkerPool, work
+from suite.runner.workers import RunReport, Worker, WorkerPool, work
 from suite.spec import RunSpec
 
 NO_ROOM = "OutOfMemoryError: CUDA out of memory"

@@ -13,8 +13,7 @@ from suite.commands.status import status
 from suite.experiment import Context
 from suite.runner import autotune
 from suite.runner.cost import TRAIN
-from suite.runner.execute import RunnerConfig, execute
-from suite.runner.resumption import with_build
+from suite.runner.execute import RunnerConfig, execute, with_build
 from suite.runs import environment
 from suite.runs.comparison import relation
 from suite.runs.run import Outcome, Run, encode

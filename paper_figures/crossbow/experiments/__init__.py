@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from suite.data.catalogue import DATASETS
-from suite.experiment import Experiment, bodies
+from suite.experiment import Experiment, RunSpec, bodies
 from suite.models.table import counts
 from suite.runner.cost import FLOPS_PER_SECOND, gradient_seconds, test_seconds
-from suite.spec import RunSpec
 from suite.training.settings import TRAINING
 
 # Of two threads that learn at once over one that learns alone, in processor time, by the stored run.
@@ -67,15 +66,15 @@ body = bodies(__name__)
 
 
 EXPERIMENTS = {
-    "crossbow/algebra": Experiment(body("algebra:algebra"), lambda spec: 3.0, clock="none"),
-    "crossbow/tasks": Experiment(body("engine:tasks"), lambda spec: 1.0, timed=True, clock="virtual"),
-    "crossbow/tuner": Experiment(body("throughput:tuner"), lambda spec: 0.3, clock="none"),
+    "crossbow/algebra": Experiment(body("averaging:algebra"), lambda spec: 3.0, clock="none"),
+    "crossbow/tasks": Experiment(body("timing:tasks"), lambda spec: 1.0, timed=True, clock="virtual"),
+    "crossbow/tuner": Experiment(body("timing:tuner"), lambda spec: 0.3, clock="none"),
     "crossbow/sizes": Experiment(body("sizes:sizes"), lambda spec: 1.0, clock="none", arithmetic=True),
-    "crossbow/throughput": Experiment(body("throughput:throughput"), timing_seconds, timed=True),
-    "crossbow/apart": Experiment(body("apart:apart"), apart_seconds, timed=True),
-    "crossbow/engine": Experiment(body("engine:engine"), engine_seconds, timed=True),
+    "crossbow/throughput": Experiment(body("timing:throughput"), timing_seconds, timed=True),
+    "crossbow/apart": Experiment(body("hosts:apart"), apart_seconds, timed=True),
+    "crossbow/engine": Experiment(body("timing:engine"), engine_seconds, timed=True),
     "crossbow/engine-asleep": Experiment(
-        body("engine:asleep"),
+        body("timing:asleep"),
         lambda spec: 12.0 * spec.settings["seconds"] * spec.settings["turns"] * spec.settings["repeats"],
         timed=True,
         clock="asleep",
@@ -83,12 +82,12 @@ EXPERIMENTS = {
     "crossbow/hosts": Experiment(
         body("hosts:hosts"), hosts_seconds, memory=lambda spec: 2_500_000_000, timed=True, clock="asleep"
     ),
-    "crossbow/memory": Experiment(body("throughput:memory"), stepping_seconds, memory=stepping_memory, clock="none"),
+    "crossbow/memory": Experiment(body("timing:memory"), stepping_seconds, memory=stepping_memory, clock="none"),
     "crossbow/followed": Experiment(
-        body("followed:followed"),
+        body("averaging:followed"),
         training_seconds,
         lambda spec: (spec.settings["data"]["name"],),
-        measure=body("followed:choose_path"),
+        measure=body("averaging:choose_path"),
         settings={**TRAINING, "epochs": 1, "images": 1, "learners": list},
     ),
 }

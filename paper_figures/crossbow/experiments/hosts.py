@@ -1,12 +1,18 @@
-"""The experiment ``crossbow/hosts``: synchronous model averaging between hosts that sleep to compute.
+"""The experiments of several processes at once: ``crossbow/hosts`` and ``crossbow/apart``.
+
+``crossbow/hosts`` is synchronous model averaging between hosts that sleep to compute.
 
 A process in a network namespace of its own stands for a GPU with m learners. It sleeps for what their tasks take on
 the paper's card, and its replicas, corrections and sums are really there. Time is dilated and the model is shrunk,
 both evenly and the links with them, so that computing over exchanging is that of the paper's server.
+
+``crossbow/apart`` has equal devices, each tuned by itself. A process on a core of its own stands for a GPU. All tune
+at the same time, as GPUs of one server would, so that what they share (memory and its bandwidth) is shared here too.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -15,14 +21,16 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from paper_figures.crossbow.experiments.timing import prepared, walk
 from reference_impls.contract import Collective, Pending
 from suite.communication import link as netlab
 from suite.communication.collectives import Processes
 from suite.communication.group import Group
 from suite.communication.launch import spawn
-from suite.communication.link import Device
+from suite.communication.link import Device, NoLab
 from suite.experiment import Context, Outcome, in_lab
 from suite.spec import RunSpec, thaw
+from suite.training.numerics import apply
 
 MOMENTUM = 0.9  # of the average model; its value takes the same time
 
@@ -88,3 +96,31 @@ def hosts(spec: RunSpec, context: Context) -> Outcome:
     with netlab.lab(settings["hosts"], settings["bits_per_second"]) as lab:
         first, *_ = spawn(on_hosts, settings["hosts"], settings, timeout=60, lab=lab)
     return Outcome("finished", curves={"hosts": pd.DataFrame(first)})
+
+
+def on_a_core(group: Group, settings: Mapping[str, Any], execution: Mapping[str, Any], cores: list[int]) -> list[Any]:
+    """The readings of one device's tuner, repeat by repeat; one to warm up is left out."""
+    os.sched_setaffinity(0, {cores[group.rank]})
+    apply(dict(execution))
+    together, signal = Processes(group), torch.zeros(1, 1)
+    ready, _ = prepared(settings, settings["most"], execution)
+    rows = []
+    for repeat in range(settings["repeats"] + 1):
+        together.sum(signal)  # all begin at once
+        history, paths = walk(ready, settings, "cpu", settings["most"])
+        found = {"device": group.rank, "repeat": repeat, "settled": history[-1].asked}
+        for reading, path in zip(history, paths, strict=True):
+            about = {"learners": reading.learners, "path": path, "images_per_second": reading.throughput}
+            rows.append(found | about)
+    return [row for row in rows if row["repeat"]]
+
+
+@in_lab
+def apart(spec: RunSpec, context: Context) -> Outcome:
+    """Where the tuner of each device ends: a row of ``readings`` for each reading of each device and repeat."""
+    settings = thaw(spec.settings)
+    cores, devices = sorted(os.sched_getaffinity(0)), settings["devices"]
+    if len(cores) < devices:
+        raise NoLab(f"{devices} devices need as many cores, and here are {len(cores)}")
+    every = spawn(on_a_core, devices, settings, context.execution, cores, timeout=300)
+    return Outcome("finished", curves={"readings": pd.DataFrame([row for rows in every for row in rows])})

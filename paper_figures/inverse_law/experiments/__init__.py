@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 
 from suite.data.catalogue import DATASETS
-from suite.experiment import Experiment, bodies
+from suite.experiment import Experiment, RunSpec, bodies
 from suite.runner.cost import OVERHEAD, TRAIN, gradient_seconds, test_seconds
-from suite.spec import RunSpec
 
 # Updates times learning rate of a search down to a loss [nats]; how many they are is what is to be found out. The
 # medians of the stored curves are 4 to 15 on MNIST, 45 on CIFAR-10 and 38 on CIFAR-100. Each halving of the loss
