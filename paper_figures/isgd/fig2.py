@@ -36,7 +36,6 @@ PANEL = Artifact(
     "isgd/fig2",
     "Control chart over the training of AlexNet: batch losses, running mean and limit",
     runs,
-    alt="Batch losses as dots with the running mean and the control limit falling; accelerated batches are ringed.",
     beside=lambda profile: {"quick": settings.cifar_pairs("paper")["isgd"]} if profile == "reduced" else {},
     size=(10.4, 4.2),
 )
@@ -64,11 +63,8 @@ def falls(frame: Frame, line: str) -> list[float]:
 def beside(frame: Frame) -> str:
     """What the mean's falls are of, how many batches were accelerated, and the limit's falls."""
     second, first = falls(frame, "limit")
-    runs = frame["isgd"]["run"]
-    network, begun = (
-        settings_of(frame, "isgd")["model"]["name"],
-        sum(updates(frame, r)["accelerated"].sum() for r in runs),
-    )
+    network, runs = settings_of(frame, "isgd")["model"]["name"], frame["isgd"]["run"]
+    begun = sum(updates(frame, run)["accelerated"].sum() for run in runs)
     fall = f"the limit falls by {second:.2f} in the second half and {first:.2f} in the first"
     return f"{network}, {len(runs)} runs, {begun} batches accelerated; {fall}"
 
@@ -94,7 +90,7 @@ def table(frame: Frame) -> pd.DataFrame:
 
 @PANEL.drawing
 def draw(frame: Frame, figure: Figure) -> None:
-    """Fig. 2's chart: losses as dots, mean and limit as lines, and the batches that were accelerated ringed."""
+    """Losses of batches as dots, their mean and the control limit as lines, and the batches accelerated ringed."""
     charts = dict(tuple(table(frame).groupby("network", sort=False)))
     panels = figure.subplots(1, len(charts), squeeze=False).flat
     for axes, (network, rows) in zip(panels, charts.items(), strict=True):
