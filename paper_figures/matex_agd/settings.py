@@ -36,7 +36,7 @@ ALEXNET = caffe("caffe_alexnet", 0.0005, 0.01, side=256, crop=227)
 # training alone, with seeds that are not among the runs.
 NARROW = caffe("narrow_alexnet", 0.0005, 0.01, data={"name": "cifar100", "transform": "mean-image", "enlarge": 67})
 NARROW_BATCH, SHORTER = 64, 50
-# What may explain the stand-ins' loss at the end, as times the rate, momentum, and what differs beside: momentum, left
+# What may explain the stand-ins' loss at the end, as times the rate, momentum and what differs beside: momentum, left
 # out at the rate whose steps add up to as much; the rate, at a third; and a schedule that drops it before a delayed
 # training has come as far as a serial one.
 REMEDIES: Mapping[str, tuple[float, float, Mapping[str, Any]]] = {
