@@ -61,15 +61,20 @@ def falls(frame: Frame, line: str) -> list[float]:
 
 
 def beside(frame: Frame) -> str:
-    """What the mean's falls are of, how many batches were accelerated, and the limit's falls."""
+    """What the mean's falls are of, and the limit's falls."""
     second, first = falls(frame, "limit")
-    network, runs = settings_of(frame, "isgd")["model"]["name"], frame["isgd"]["run"]
-    begun = sum(updates(frame, run)["accelerated"].sum() for run in runs)
     fall = f"the limit falls by {second:.2f} in the second half and {first:.2f} in the first"
-    return f"{network}, {len(runs)} runs, {begun} batches accelerated; {fall}"
+    return f"{settings_of(frame, 'isgd')['model']['name']}, {len(frame['isgd'])} runs; {fall}"
 
 
 PANEL.quantities["decline"] = Quantity(partial(falls, line="mean"), ("isgd",), note=beside)
+
+
+@PANEL.quantity("accelerated", ["isgd"])
+def accelerated(frame: Frame) -> list[float]:
+    """Batches that are accelerated, and batches met after the first epoch, of all runs."""
+    met = pd.concat([updates(frame, run) for run in frame["isgd"]["run"]]).query("epoch > 1 and chasing == 0")
+    return [float(met["accelerated"].sum()), float(len(met))]
 
 
 def chart(frame: Frame, group: str) -> pd.DataFrame:
