@@ -27,6 +27,7 @@ LOGARITHMS: Mapping[str, tuple[str, str, str]] = {
     "log seconds per update": ("time per update", "more", "less"),
     "log of the ratio of seconds": ("time", "more", "less"),
     "log of the ratio of rates": ("throughput", "more", "less"),
+    "log of the ratio of learning rates": ("learning rate", "higher", "lower"),
 }
 
 
