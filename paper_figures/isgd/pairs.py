@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from suite.claims.intervals import at_least
@@ -9,7 +10,11 @@ from suite.papers.figure import Frame, Missing, np, pd
 
 PAIR = ("sgd", "isgd")
 # accuracies marked on the axes of Figs. 5a and 5b, and what serves for other data
-TICKS = {"mnist": (0.97, 0.975, 0.98, 0.985, 0.99), "cifar10": (0.60, 0.65, 0.70, 0.72, 0.73, 0.74, 0.75)}
+TICKS: dict[str, Sequence[float]] = {
+    "mnist": (0.97, 0.975, 0.98, 0.985, 0.99),
+    "cifar10": (0.60, 0.65, 0.70, 0.72, 0.73, 0.74, 0.75),
+    "cifar100": [percent / 100 for percent in range(1, 100)],
+}
 COARSE_TICKS = (0.8, 0.85, 0.9, 0.95)
 
 
@@ -19,9 +24,10 @@ def settings_of(frame: Frame, group: str = "sgd") -> Any:
     return first.spec.settings
 
 
-def data_of(frame: Frame) -> str:
-    """The data set that the pairs are trained on."""
-    return str(settings_of(frame)["data"]["name"]) if "data" in settings_of(frame) else "imagenet"
+def data_of(frame: Frame, group: str = "sgd") -> str:
+    """The data set that a group is trained on."""
+    chosen = settings_of(frame, group)
+    return str(chosen["data"]["name"]) if "data" in chosen else "imagenet"
 
 
 def tests(frame: Frame, group: str) -> list[pd.DataFrame]:
@@ -34,9 +40,9 @@ def column(frame: Frame, group: str, name: str) -> np.ndarray:
     return np.array([table[name] for table in tests(frame, group)])
 
 
-def first_below(table: pd.DataFrame, error: float) -> float:
-    """Gradient evaluations at the first test with at most this error."""
-    return float(table.loc[at_least(-table["test_error"], -error), "update"].iloc[0])
+def first_below(table: pd.DataFrame, error: float, column: str = "test_error") -> float:
+    """Gradient evaluations at the first test with at most this error, NaN without one."""
+    return float(table.loc[at_least(-table[column], -error), "update"].min())
 
 
 def common_error(frame: Frame, *groups: str) -> float:

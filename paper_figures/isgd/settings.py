@@ -21,6 +21,11 @@ Groups = dict[str, tuple[RunSpec, ...]]
 MNIST = caffe("caffe_lenet", 5e-4, 0.01, batch=64, data={"name": "mnist", "transform": "scale"})
 CIFAR = caffe("caffe_cifar_quick", 4e-3, 0.001, batch=100, data={"name": "cifar10", "transform": "mean-image"})
 ALEXNET = caffe("caffe_alexnet", 5e-4, 0.015, batch=1000, side=256, crop=227)  # on ImageNet, streamed
+# The stand-in for AlexNet on ImageNet: an eighth as wide, on CIFAR-100 enlarged, at the printed rate. Its batch makes
+# 782 batches an epoch, where ImageNet's has 1,282. Caffe's momentum and decay, as for AlexNet.
+NARROW = caffe(
+    "narrow_alexnet", 5e-4, 0.015, batch=64, data={"name": "cifar100", "transform": "mean-image", "enlarge": 67}
+)
 # scikit-learn's digits, enlarged, for runs of seconds
 DIGITS = caffe("digits_lenet", 5e-4, 0.01, batch=32, data={"name": "digits", "transform": "scale", "size": 28})
 FIXED_CYCLE = {"kind": "fixed-cycle"}
@@ -38,6 +43,7 @@ NETWORKS: dict[str, str] = {
 }
 RATE_THRESHOLDS = (2.0, 1.2)  # mean losses (nats) at which ImageNet's rate falls, section 5.2
 RATE_FACTORS = (1.0, 0.1, 0.01)  # 0.015, 0.0015, 0.00015
+NARROW_THRESHOLD = 3.9  # the stand-in's
 MARGINS = (3.0, 2.0, 1.0)  # deviations from the mean to the limit, of the runs watched update by update
 SEEDS = 3
 TRACED_UPDATES = 400  # eight to nine epochs of 45 batches
@@ -45,7 +51,7 @@ TESTS = 95  # of SGD on ImageNet until 80.9% top-5: 23.75 h, one per 900 s
 
 
 def isgd(rate: float, **changes: Any) -> dict[str, Any]:
-    """Algorithm settings of ISGD at the paper's margin and stop, zeta equal to the learning rate."""
+    """Algorithm settings of ISGD at the paper's margin and stop, zeta equal to the rate; SGD is ``stop`` 0."""
     return {"name": "isgd", "batches": "epoch", "zeta": rate, "stop": 5, "margin": 3.0, **changes}
 
 
@@ -102,8 +108,28 @@ def cifar_accuracy(profile: str) -> Groups:
     return found
 
 
+def narrow_pairs(profile: str) -> Groups:
+    """The stand-in for ImageNet of Figs. 2, 5c and 5f, ``reduced`` alone: five pairs of the narrow AlexNet.
+
+    The rate of both methods falls by section 3.3, from 0.015 to 0.0015 where the mean loss of an epoch passes 3.9
+    nats. The printed 2.0 and 1.2 are ImageNet's; this network, with dropout, does not come near them. Threshold and
+    length were chosen on SGD alone, with seeds 101 and 102: its mean passes 3.9 in the third of four epochs, while it
+    falls steeply, and ends about 3.6, so that there is no second threshold. A test reads 2,500 images, since those of
+    two methods are the same.
+    """
+    if profile != "reduced":
+        return {}
+    rate = NARROW["rate"]
+    lowered = {"thresholds": (NARROW_THRESHOLD,), "factors": RATE_FACTORS[:2]}
+    common: dict[str, Any] = {"updates": 4 * 782, "every": 184, "evaluate": {"test_examples": 2500}}
+    return {
+        name: tuple(train(NARROW, s, algorithm=isgd(rate, stop=stop, **lowered), **common) for s in range(5))
+        for name, stop in (("sgd", 0), ("isgd", 5))
+    }
+
+
 def imagenet(batch: int, epochs: int, *, stop: int = 5) -> RunSpec:
-    """ISGD on streamed ImageNet with the loss-guided rate of section 3.3; SGD is ``stop`` 0."""
+    """ISGD, or SGD, on streamed ImageNet with the loss-guided rate of section 3.3."""
     updates = epochs * -(-DATASETS["imagenet"].sizes["train"] // batch)
     lowered = {"thresholds": RATE_THRESHOLDS, "factors": RATE_FACTORS}
     evaluate = {"every": max(1, updates // TESTS), "examples": DATASETS["imagenet"].sizes["validation"]}

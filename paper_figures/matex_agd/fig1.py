@@ -36,6 +36,7 @@ CHANGES = {
     "": "Caffe's rate and momentum",
     "plain": "no momentum, ten times the rate",
     "slower": "a third of the rate",
+    "constant": "the rate never drops",
 }
 NAMES = {exchanges.ALEXNET: "AlexNet", exchanges.GOOGLENET: "GoogLeNet"}
 BESIDE = {
@@ -195,8 +196,12 @@ def relief(frame: Frame, serial: str, delayed: str) -> Interval:
     return mean_interval((loss - (ends(frame, serial) - ends(frame, delayed))).tolist())
 
 
-for name, rows in (("momentum-costs", ("plain serial", "plain agd3")), ("rate-costs", ("serial", "slower agd3"))):
-    read = tuple({"serial": 0, "agd3": 0, **dict.fromkeys(rows, 0)})
+for name, rows in {
+    "momentum-costs": ("plain serial", "plain agd3"),
+    "rate-costs": ("serial", "slower agd3"),
+    "schedule-costs": ("constant serial", "constant agd3"),
+}.items():
+    read = tuple(dict.fromkeys(("serial", "agd3", *rows)))
     B.quantities[name] = Quantity(partial(relief, serial=rows[0], delayed=rows[1]), read, note="points, at the end")
 
 

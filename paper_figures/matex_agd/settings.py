@@ -36,9 +36,14 @@ ALEXNET = caffe("caffe_alexnet", 0.0005, 0.01, side=256, crop=227)
 # training alone, with seeds that are not among the runs.
 NARROW = caffe("narrow_alexnet", 0.0005, 0.01, data={"name": "cifar100", "transform": "mean-image", "enlarge": 67})
 NARROW_BATCH, SHORTER = 64, 50
-# What may explain the stand-ins' loss at the end: momentum, left out at the rate whose steps add up to as much, and
-# the rate, at a third.
-REMEDIES: Mapping[str, tuple[float, float]] = {"plain": (10.0, 0.0), "slower": (1 / 3, 0.9)}  # times rate, momentum
+# What may explain the stand-ins' loss at the end, as times the rate, momentum and what differs beside: momentum, left
+# out at the rate whose steps add up to as much; the rate, at a third; and a schedule that drops it before a delayed
+# training has come as far as a serial one.
+REMEDIES: Mapping[str, tuple[float, float, Mapping[str, Any]]] = {
+    "plain": (10.0, 0.0, {}),
+    "slower": (1 / 3, 0.9, {}),
+    "constant": (1.0, 0.9, {"drops": []}),
+}
 EFFECTIVE_BATCH = {"caffe_alexnet": 256, "caffe_googlenet": 32}  # of bvlc_alexnet and bvlc_googlenet
 VALIDATION = 50_000
 DIGITS: Mapping[str, Any] = {**MNIST, "data": {"name": "digits", "transform": "unit"}}
@@ -92,7 +97,7 @@ def quick(profile: str) -> dict[str, tuple[RunSpec, ...]]:
 
 
 TRAINED = ("serial", "agd1", "agd2", "agd3")
-REMEDIED = (("plain", "serial"), ("plain", "agd3"), ("slower", "agd3"))
+REMEDIED = (("plain", "serial"), ("plain", "agd3"), ("slower", "agd3"), ("constant", "serial"), ("constant", "agd3"))
 
 
 def whole_training(profile: str) -> dict[str, tuple[RunSpec, ...]]:
@@ -108,14 +113,18 @@ def whole_training(profile: str) -> dict[str, tuple[RunSpec, ...]]:
         return {name: (imagenet_row(name, 450_000, 10_000, drops=drops),) for name in TRAINED}
     updates, step = 450_000 // SHORTER, 100_000 // SHORTER
     short = {"drops": [[step * k, 0.1**k] for k in range(1, 5)], "evaluate": {"every": updates // WHOLE_CHECKPOINTS}}
-    rows = lambda name, problem: tuple(row(name, problem, NARROW_BATCH, updates, seed, **short) for seed in range(3))
-    remedied = {f"{remedy} {name}": rows(name, changed(NARROW, remedy)) for remedy, name in REMEDIED}
+    rows = lambda name, problem, **more: tuple(
+        row(name, problem, NARROW_BATCH, updates, seed, **{**short, **more}) for seed in range(3)
+    )
+    remedied = {
+        f"{remedy} {name}": rows(name, changed(NARROW, remedy), **REMEDIES[remedy][2]) for remedy, name in REMEDIED
+    }
     return {name: rows(name, NARROW) for name in TRAINED} | remedied
 
 
 def changed(problem: Mapping[str, Any], remedy: str) -> dict[str, Any]:
     """A problem at the rate and momentum of one of the REMEDIES."""
-    times, momentum = REMEDIES[remedy]
+    times, momentum, _ = REMEDIES[remedy]
     return {**problem, "rate": times * problem["rate"], "descent": {**problem["descent"], "momentum": momentum}}
 
 

@@ -1,25 +1,32 @@
 """Fig. 9: ImageNet's error against time: adv* is faster than adv, adv than base, and softsync than hardsync.
 
-The errors need ImageNet and are the paper's; the times beside its own are predicted by the calibrated cost model.
+The errors need ImageNet and are the paper's; the times beside its own are predicted by the calibrated cost model. A
+stand-in is trained on other data, and its errors are drawn over the times that its epochs would take on ImageNet.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from paper_figures.rudra import times
+from paper_figures.rudra import stand_in, times
 from paper_figures.rudra.plans import CALIBRATED4, TABLE4
 from paper_figures.rudra.times import FITTED, HELD_OUT
-from suite.papers.figure import Artifact, Figure, Frame, pd, printed_value
-from suite.report.style import GRID, INK, PALETTE
+from suite.papers.figure import FIRST, Artifact, Axes, Figure, Frame, Quantity, np, pd, printed_value
+from suite.report.style import GRID, INK, LINES, PALETTE
 
 EPOCHS = 30
 
 PANEL = Artifact(
     "rudra/fig9",
     "ImageNet error against time",
-    lambda profile: times.imagenet(),
-    alt="Printed top-1 errors of four ImageNet configurations at printed and predicted times of 30 epochs.",
+    lambda profile: {**times.imagenet(), **stand_in.groups(profile)},
+    alt="Printed top-1 errors of four ImageNet configurations at printed and predicted times of 30 epochs, and the "
+    "errors of a stand-in on CIFAR-100 over predicted time.",
+    size=(10.4, 4.0),
+)
+
+PANEL.quantities["first-to-48"] = Quantity(
+    stand_in.first, (*stand_in.SYSTEMS, *times.TIMES), FIRST, note=stand_in.note
 )
 
 
@@ -46,7 +53,8 @@ def table(frame: Frame) -> pd.DataFrame:
 def draw(frame: Frame, figure: Figure) -> None:
     """The ends of the paper's four curves: open circles as printed, marks beside them at the predicted time."""
     rows = table(frame)
-    axes = figure.subplots()
+    ours = all(frame.here(name) for name in stand_in.SYSTEMS)
+    axes, *others = figure.subplots(1, 2 if ours else 1, squeeze=False)[0]
     looks: dict[str, dict[str, Any]] = {
         "printed": {"marker": "o", "facecolors": "none", "edgecolors": INK, "s": 60},
         HELD_OUT: {"marker": "o", "color": PALETTE[0], "s": 26},
@@ -63,5 +71,19 @@ def draw(frame: Frame, figure: Figure) -> None:
         axes.axhline(value, color=GRID, linewidth=0.9, linestyle="--")
         axes.annotate(text, (0.01, value), (0, 3), xycoords=("axes fraction", "data"), textcoords="offset points")
     axes.set(xlabel="time of 30 epochs (h)", ylabel="top-1 validation error (%), printed", xlim=(40, 200))
-    axes.set(ylim=(43, 49), title="No error is run (ImageNet): ends of the curves, errors as printed")
+    axes.set(ylim=(43, 49), title="ImageNet, not run: ends of the curves, errors as printed")
     axes.legend(title="time", loc="center right")
+    for beside in others:
+        draw_stand_in(beside, frame)
+
+
+def draw_stand_in(axes: Axes, frame: Frame) -> None:
+    """Curves of the four rows' seeds, over the hours that their epochs would take on ImageNet."""
+    for (name, curves), colour, line in zip(stand_in.curves(frame).items(), PALETTE, LINES, strict=False):
+        for seed, curve in enumerate(curves):
+            minutes, errors = np.array(curve).T
+            label = "" if seed else name.replace("-star", "*")
+            axes.plot(minutes / 60, 100 * errors, color=colour, linestyle=line, label=label)
+    axes.set(xlabel=f"predicted time of {stand_in.EPOCHS} epochs of ImageNet (h)", ylabel="top-1 test error (%)")
+    axes.set_title(f"stand-in: {stand_in.NAME}, a line a seed")
+    axes.legend()

@@ -5,26 +5,29 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from paper_figures.rudra import plans, times
+from paper_figures.rudra import plans, stand_in, times
 from paper_figures.rudra.drawing import dots, from_the_others, logarithmic
 from paper_figures.rudra.settings import IMAGENET_BYTES
 from paper_figures.rudra.times import FITTED, HELD_OUT
 from suite.models.table import counts
-from suite.papers.figure import Artifact, Figure, Frame, Groups, pd, printed_value
+from suite.papers.figure import FIRST, Artifact, Figure, Frame, Groups, Quantity, pd, printed_value
+from suite.report.style import PALETTE
 
 
 def runs(profile: str) -> Groups:
     groups = {**times.imagenet(), "adv": (plans.imagenet_messages("adv", 1, 4, 54),)}
-    return {**groups, **plans.left_out_group(profile, plans.imagenet_left_out())}
+    return {**groups, **plans.left_out_group(profile, plans.imagenet_left_out()), **stand_in.groups(profile)}
 
 
 PANEL = Artifact(
     "rudra/table4",
     "Error and time of four configurations on ImageNet",
     runs,
-    alt="Printed and predicted minutes per epoch of six ImageNet configurations; calibration rows are crosses.",
-    size=(7.0, 3.2),
+    alt="Printed and predicted minutes per epoch of six ImageNet configurations; calibration rows are crosses. "
+    "Beside them the errors of a stand-in on CIFAR-100, with the printed ones of ImageNet.",
+    size=(10.4, 3.6),
 )
+PANEL.quantities["error-order"] = Quantity(stand_in.order, stand_in.SYSTEMS, FIRST, note=stand_in.note)
 CITED = "the network of Krizhevsky et al. (2012), which the text cites"
 
 
@@ -51,34 +54,56 @@ def parameters(frame: Frame) -> float:
     return counts("caffe_alexnet").parameters
 
 
+def named(row: plans.ImageNetRow) -> str:
+    """A row as the drawing has it."""
+    return "Rudra-{} ({}, {}, {})".format(*row)
+
+
 @PANEL.table
 def table(frame: Frame) -> pd.DataFrame:
-    """Minutes per epoch. Columns: row, source (of those of ``drawing``), value, low, high."""
+    """Minutes per epoch, and the errors in % with which a stand-in's rows end.
+
+    Columns: row, quantity ("time" or "error"), source (of those of ``drawing``, or the stand-in), seed, value, low,
+    high.
+    """
     minutes, others = times.predicted(frame), times.left_out(frame)
     found: list[dict[str, Any]] = []
     for name, row in plans.TABLE4.items():
-        system, n, mu, learners = row
-        about = {"row": f"Rudra-{system} ({n}, {mu}, {learners})"}
+        about = {"row": named(row), "quantity": "time"}
         found.append(about | {"source": "printed", "value": printed_minutes(name)})
         found.append(about | {"source": FITTED if name in plans.CALIBRATED4 else HELD_OUT, "value": minutes[row]})
         if row in others:
             found.append(about | from_the_others(others[row]))
+    for name in stand_in.SYSTEMS:
+        about = {"row": named(plans.TABLE4[f"{name}-time"]), "quantity": "error"}
+        found.append(about | {"source": "printed", "value": printed_value(f"rudra/table4/{name}-top1")})
+        for run in frame.results(name):
+            ended = {"source": stand_in.NAME, "seed": run["seed"], "value": 100 * run["test_error"]}
+            found.append(about | ended)
     return pd.DataFrame(found)
 
 
 @PANEL.drawing
 def draw(frame: Frame, figure: Figure) -> None:
-    """Times alone: no error of ImageNet is trained here. Beside each row its printed gain over the baseline."""
+    """Times with their printed gains over the baseline, and the errors of a stand-in with those printed."""
     rows = table(frame)
-    axes = figure.subplots()
-    names = list(dict.fromkeys(rows["row"]))
-    dots(axes, rows, names)
-    logarithmic(axes)
+    ended = rows[rows["source"] == stand_in.NAME]
+    left, *others = figure.subplots(1, 1 if ended.empty else 2, sharey=True, squeeze=False)[0]
+    seen = rows[rows["quantity"] == "time"]
+    dots(left, seen, list(dict.fromkeys(seen["row"])))
+    logarithmic(left)
     for at, name in enumerate(plans.TABLE4):
         if name.endswith("softsync-time") or name == "base-hardsync-time":
             gain = printed_minutes("baseline-hours") / printed_minutes(name)
-            axes.annotate(f"by print {gain:.2f} x as fast", (printed_minutes(name), at), (12, -3),
+            left.annotate(f"by print {gain:.2f} x as fast", (printed_minutes(name), at), (4, 6),
                           textcoords="offset points", size=8)  # fmt: skip
     size = f"{IMAGENET_BYTES / 1e6:.0f} MB, that is {IMAGENET_BYTES / 4e6:.2f} million floats"
-    axes.set(xlabel="minutes per epoch", ylabel="(n, mu, lambda)", title=f"a model of {size}")
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    left.set(xlabel="minutes per epoch", ylabel="(n, mu, lambda)", title=f"a model of {size}")
+    for axes in others:
+        for at, name in enumerate(stand_in.SYSTEMS):
+            part = ended[ended["row"] == named(plans.TABLE4[f"{name}-time"])]["value"]
+            axes.scatter(part, [at] * len(part), color=PALETTE[2], marker="s", s=20, zorder=3)
+            print_ = f"printed for ImageNet: {printed_value(f'rudra/table4/{name}-top1'):.2f}%"
+            axes.annotate(print_, (ended["value"].min(), at), (0, 7), textcoords="offset points", size=8)
+        axes.set(xlabel="top-1 error at the end (%), a mark a seed", title=f"stand-in: {stand_in.NAME}")
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=4)

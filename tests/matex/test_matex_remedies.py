@@ -31,6 +31,8 @@ def test_a_remedy_is_held_against_the_loss_at_the_defaults() -> None:
         "reproduced",
         "not reproduced",
     )
+    constant = trained(**LOSSES, constant_serial=(0.3, 0.3, 0.3), constant_agd3=(0.3, 0.29, 0.3))
+    assert found("fig1b/schedule-costs", constant).spans == (pytest.approx(student([12, 11, 14])),)
     assert found("fig1b/end-plain-serial", frame).spans == (pytest.approx(student([19, 18, 20])),)
 
 
