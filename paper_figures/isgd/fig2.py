@@ -2,7 +2,8 @@
 
 Batch losses scatter about their running mean; the limit lies three standard deviations above it, and exactly the
 losses above the limit mark the batches that are accelerated. Mean and limit fall as training goes on. Below the
-paper's profile the narrow AlexNet of Fig. 5(c) stands in, or LeNet on the embedded digits.
+paper's profile the narrow AlexNet of Fig. 5(c) stands in, or LeNet on the embedded digits. The longer runs of
+Fig. 5(b) are drawn beside.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from typing import Any
 from paper_figures.isgd import settings
 from paper_figures.isgd.pairs import data_of, settings_of
 from suite.data.catalogue import DATASETS
-from suite.papers.figure import Artifact, Figure, Frame, Groups, Quantity, np, pd, sns
+from suite.papers.figure import Artifact, Axes, Figure, Frame, Groups, Quantity, np, pd, sns
 
 NETWORKS = {
     "caffe_alexnet": "AlexNet on ImageNet",
-    "narrow_alexnet": "stand-in for AlexNet: narrow AlexNet on CIFAR-100",
-    "digits_lenet": "stand-in for AlexNet: LeNet on scikit-learn's digits",
+    "narrow_alexnet": "stand-in: narrow AlexNet on CIFAR-100",
+    "digits_lenet": "stand-in: LeNet on scikit-learn's digits",
+    "caffe_cifar_quick": "Caffe-Quick on CIFAR-10",
 }
 
 
@@ -34,14 +36,15 @@ PANEL = Artifact(
     "isgd/fig2",
     "Control chart over the training of AlexNet: batch losses, running mean and limit",
     runs,
-    alt="Batch losses as dots with the running mean and the control limit falling; accelerated batches are ringed.",
+    beside=lambda profile: {"quick": settings.cifar_pairs("paper")["isgd"]} if profile == "reduced" else {},
+    size=(10.4, 4.2),
 )
 
 
-def updates(frame: Frame, run: str) -> pd.DataFrame:
+def updates(frame: Frame, run: str, group: str = "isgd") -> pd.DataFrame:
     """The updates of a run, with their epoch, and whether the batch is accelerated in the next."""
     table = frame.stored[run].curve("updates").sort_values("update")
-    n = -(-DATASETS[data_of(frame, "isgd")].sizes["train"] // settings_of(frame, "isgd")["batch"])
+    n = -(-DATASETS[data_of(frame, group)].sizes["train"] // settings_of(frame, group)["batch"])
     begun = (table["chasing"] == 0) & (table["chasing"].shift(-1) == 1)
     return table.assign(epoch=table["iteration"] / n, accelerated=begun)
 
@@ -58,28 +61,50 @@ def falls(frame: Frame, line: str) -> list[float]:
 
 
 def beside(frame: Frame) -> str:
-    """What the mean's falls are of, and the limit's."""
+    """What the mean's falls are of, and the limit's falls."""
     second, first = falls(frame, "limit")
-    network, runs = settings_of(frame, "isgd")["model"]["name"], len(frame["isgd"])
-    return f"{network}, {runs} runs; the limit falls by {second:.2f} in the second half and {first:.2f} in the first"
+    fall = f"the limit falls by {second:.2f} in the second half and {first:.2f} in the first"
+    return f"{settings_of(frame, 'isgd')['model']['name']}, {len(frame['isgd'])} runs; {fall}"
 
 
 PANEL.quantities["decline"] = Quantity(partial(falls, line="mean"), ("isgd",), note=beside)
 
 
+@PANEL.quantity("accelerated", ["isgd"])
+def accelerated(frame: Frame) -> list[float]:
+    """Batches that are accelerated, and batches met after the first epoch, of all runs."""
+    met = pd.concat([updates(frame, run) for run in frame["isgd"]["run"]]).query("epoch > 1 and chasing == 0")
+    return [float(met["accelerated"].sum()), float(len(met))]
+
+
+def chart(frame: Frame, group: str) -> pd.DataFrame:
+    """The run of a group with the most accelerations, from its second epoch on: a row per update with its kind."""
+    found = (updates(frame, run, group) for run in frame[group]["run"])
+    rows = max(found, key=lambda each: float(each["chasing"].sum()))
+    network, runs = NETWORKS[settings_of(frame, group)["model"]["name"]], len(frame[group])
+    kept = rows.loc[rows["epoch"] > 1, ["update", "epoch", "loss", "mean", "limit", "chasing", "accelerated"]]
+    return kept.assign(network=f"{network}, one of {runs} runs" if runs > 1 else network)
+
+
 @PANEL.table
 def table(frame: Frame) -> pd.DataFrame:
-    """The run with the most accelerations, from its second epoch on: a row per update with its kind."""
-    part = frame.needed(["isgd"])
-    rows = max((updates(part, run) for run in part["isgd"]["run"]), key=lambda each: float(each["chasing"].sum()))
-    return rows.loc[rows["epoch"] > 1, ["update", "epoch", "loss", "mean", "limit", "chasing", "accelerated"]]
+    """The charts of the groups that are stored."""
+    part = frame.needed(["isgd"], beside=["quick"])
+    return pd.concat([chart(part, group) for group in ("isgd", "quick") if part.here(group)], ignore_index=True)
 
 
 @PANEL.drawing
 def draw(frame: Frame, figure: Figure) -> None:
-    """Fig. 2's chart: losses as dots, mean and limit as lines, and the batches that were accelerated ringed."""
-    rows = table(frame)
-    axes = figure.subplots()
+    """Losses of batches as dots, their mean and the control limit as lines, and the batches accelerated ringed."""
+    charts = dict(tuple(table(frame).groupby("network", sort=False)))
+    panels = figure.subplots(1, len(charts), squeeze=False).flat
+    for axes, (network, rows) in zip(panels, charts.items(), strict=True):
+        draw_chart(axes, rows)
+        axes.set_title(network)
+
+
+def draw_chart(axes: Axes, rows: pd.DataFrame) -> None:
+    """The chart of one run."""
     met, accelerated = rows[rows["chasing"] == 0], rows[rows["accelerated"]]
     dots: dict[str, Any] = {"s": 5, "alpha": 0.5, "linewidth": 0, "rasterized": True}
     sns.scatterplot(met, x="epoch", y="loss", ax=axes, color="C0", label="batch loss", **dots)
@@ -87,7 +112,5 @@ def draw(frame: Frame, figure: Figure) -> None:
         sns.lineplot(met, x="epoch", y=column, ax=axes, color=colour, label=name, estimator=None)
     rings: dict[str, Any] = {"s": 50, "facecolor": "none", "edgecolor": "C3", "linewidth": 1.2}
     axes.scatter(accelerated["epoch"], accelerated["loss"], label=f"accelerated ({len(accelerated)})", **rings)
-    network, runs = NETWORKS[settings_of(frame, "isgd")["model"]["name"]], len(frame["isgd"])
-    axes.set_title(f"{network}, the most accelerated of {runs} runs" if runs > 1 else network)
     axes.set(xlabel="epoch", ylabel="loss (nats)")
     axes.legend(loc="upper right")
