@@ -1,8 +1,7 @@
 """Crossbow: synchronous model averaging with many learners per GPU.
 
-Figs. 1 and 4 to 8 stand in ``systems``, Fig. 3 beside 2, Fig. 17 beside 16; the algorithms in ``algorithms``.
-``readings`` takes numbers from a frame and makes the tables that are drawn, ``plots`` holds what several figures
-draw.
+Figs. 1 and 4 to 8 stand in ``systems``, drawn by ``diagrams``; the algorithms in ``algorithms``. ``readings`` takes
+numbers from a frame, ``tables`` makes the frames that are drawn, ``plots`` holds what several figures draw.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from paper_figures.crossbow.experiments import EXPERIMENTS
 from suite.papers.artifact import Paper, artifacts_of
 
-MODULES = ("table1", "systems", *(f"fig{n}" for n in (2, *range(9, 17))), "algorithms", "engine", "lenet")
+MODULES = ("table1", "systems", *(f"fig{n}" for n in (2, 3, *range(9, 18))), "algorithms", "engine", "lenet")
 PAPER = Paper(
     "crossbow",
     "Crossbow: Scaling Deep Learning with Small Batch Sizes on Multi-GPU Servers",
