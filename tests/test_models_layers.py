@@ -7,17 +7,6 @@ import pytest
 import torch
 from torch import nn
 
-from suite.models.initialisers import (
-    Constant,
-    FanInUniform,
-    Gaussian,
-    He,
-    Initialiser,
-    Uniform,
-    Xavier,
-    fans,
-    initialise,
-)
 from suite.models.layers import (
     AcrossChannelLRN,
     BatchNorm,
@@ -27,6 +16,17 @@ from suite.models.layers import (
     ZeroPaddedShortcut,
     caffe_average_pool,
     caffe_max_pool,
+)
+from suite.models.network import (
+    Constant,
+    FanInUniform,
+    Gaussian,
+    He,
+    Initialiser,
+    Uniform,
+    Xavier,
+    fans,
+    initialise,
 )
 
 GEOMETRIES = [
