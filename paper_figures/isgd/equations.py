@@ -35,25 +35,9 @@ def eq15_runs(profile: str) -> Groups:
     return groups
 
 
-EQ15 = Artifact(
-    "isgd/eq15",
-    "Expected one-step change of squared distance to the optimum",
-    eq15_runs,
-    alt="Variance of the batch gradient against batch size on log axes, on a line of slope -1.",
-)
-EQ19 = Artifact(
-    "isgd/eq19",
-    "Time of one update against batch size",
-    settings.update_times,
-    alt="Time of one update of several processes against batch size, with a fitted line, for two networks.",
-    size=(7.4, 3.4),
-)
-EQ21 = Artifact(
-    "isgd/eq21",
-    "Loss bound after T updates at batch size nb",
-    lambda profile: {"bound": (BOUND,)},
-    alt="Excess loss against updates for four batch sizes, below the scaled bound.",
-)
+EQ15 = Artifact("isgd/eq15", "Expected one-step change of squared distance to the optimum", eq15_runs)
+EQ19 = Artifact("isgd/eq19", "Time of one update against batch size", settings.update_times, size=(7.4, 3.4))
+EQ21 = Artifact("isgd/eq21", "Loss bound after T updates at batch size nb", lambda profile: {"bound": (BOUND,)})
 
 
 # ---------------------------------------------------------------- Eq. 15: gradient noise and iterations
@@ -93,6 +77,7 @@ def fewer_iterations(frame: Frame) -> list[Interval]:
 
 @EQ15.drawing
 def draw_variance(frame: Frame, figure: Figure) -> None:
+    """Variance of the batch gradient against batch size on log axes, on a line of slope -1."""
     table = frame.needed(["variance"]).table("variance")
     axes, first = figure.subplots(), table.iloc[0]
     axes.plot(table["batch"], table["variance"], "o", label="measured")
@@ -144,7 +129,7 @@ def linear(frame: Frame) -> Interval:
 
 @EQ19.drawing
 def draw_times(frame: Frame, figure: Figure) -> None:
-    """Medians with their line, and what the sum of the gradients took within them."""
+    """Time of one update of several processes against batch size, with a fitted line, for two networks."""
     groups = list(frame.groups)
     part, kinds = frame.needed(groups), dict.fromkeys(group.split()[0] for group in groups)
     every = np.ravel(figure.subplots(1, len(kinds)))
@@ -182,6 +167,7 @@ def outgrown(frame: Frame) -> list[float]:
 
 @EQ21.drawing
 def draw_bound(frame: Frame, figure: Figure) -> None:
+    """Excess loss against updates for four batch sizes, below the scaled bound."""
     axes = figure.subplots()
     for position, (batch, rows) in enumerate(with_bound(frame.needed(["bound"])).groupby("batch")):
         axes.plot(rows["updates"], rows["excess"], "o-", markersize=3, color=f"C{position}", label=f"batch {batch}")

@@ -26,11 +26,7 @@ LOSSES = tuple(10 ** (exponent / 8) for exponent in range(-96, 65))  # psi from 
 DRAWN_LOSS = 5.5e-4  # not stated; here both optima lie in the range that Fig. 3 shows
 
 PANEL = Artifact(
-    "isgd/fig3",
-    "Predicted training time against batch size for two system configurations",
-    alt="Left: time by Eq. 22 against batch size, U-shaped for both systems; the faster system's optimum lies at the "
-    "larger batch, the printed optima elsewhere. Right: the ratio of the optima stays between 1.41 and 1.59.",
-    size=(9.6, 4.2),
+    "isgd/fig3", "Predicted training time against batch size for two system configurations", size=(9.6, 4.2)
 )
 
 
@@ -52,7 +48,9 @@ def best_batch(psi: float, c1: float, c2: float) -> float:
 
 @PANEL.drawing
 def draw(frame: Frame, figure: Figure) -> None:
-    """The two curves at one psi with both kinds of optimum, and the ratio of optima at every psi."""
+    """Left: time by Eq. 22 against batch size, U-shaped for both systems; the faster system's optimum lies at the
+    larger batch, the printed optima elsewhere. Right: the ratio of the optima stays between 1.41 and 1.59.
+    """
     curves, ratios = figure.subplots(1, 2)
     said = dict(zip(SYSTEMS, map(printed_value, ("isgd/fig3/opt-first", "isgd/fig3/opt-second")), strict=True))
     draw_times(curves, said)

@@ -12,13 +12,7 @@ from suite.papers.figure import Artifact, Axes, Figure, Frame
 DEVICES = 4  # in the diagram
 LEVELS = {"batch": 5.2, "part": 4.2, "device": 3.2}
 
-PANEL = Artifact(
-    "isgd/fig4",
-    "Diagram of the data-parallel scheme used by Caffe",
-    alt="A batch is cut into four parts; four GPUs compute on one each; two steps of a tree sum losses and gradients "
-    "on the first, which updates the weights and broadcasts them back.",
-    size=(7.2, 5.6),
-)
+PANEL = Artifact("isgd/fig4", "Diagram of the data-parallel scheme used by Caffe", size=(7.2, 5.6))
 
 
 def tree(devices: int) -> tuple[tuple[tuple[int, int], ...], ...]:
@@ -36,7 +30,9 @@ def tree(devices: int) -> tuple[tuple[tuple[int, int], ...], ...]:
 
 @PANEL.drawing
 def draw(frame: Frame, figure: Figure) -> None:
-    """Boxes and arrows, from the batch at the top down to the master's update."""
+    """A batch is cut into four parts; four GPUs compute on one each; two steps of a tree sum losses and gradients on
+    the first, which updates the weights and broadcasts them back.
+    """
     axes = figure.subplots()
     axes.set_axis_off()
     across = [1.5 + 2.4 * device for device in range(DEVICES)]

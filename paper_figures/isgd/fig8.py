@@ -30,7 +30,6 @@ PANEL = Artifact(
     "isgd/fig8",
     "Share of iteration time spent on synchronisation against batch size on four devices",
     lambda profile: {**settings.latencies(profile), **settings.occupancies(profile)},
-    alt="The share falls with batch size for all three networks; the printed points are open markers.",
     size=(8.0, 4.0),
 )
 
@@ -111,7 +110,7 @@ def table(frame: Frame) -> pd.DataFrame:
 
 @PANEL.drawing
 def draw(frame: Frame, figure: Figure) -> None:
-    """Ours as lines, on hosts where they ran; the four printed shares as open markers in their network's colour."""
+    """The share falls with batch size for all three networks; the printed points are open markers."""
     axes, rows = figure.subplots(), table(frame)
     source = "hosts" if "hosts" in set(rows["source"]) else "modelled"
     looks: dict[str, Any] = {"hue": "network", "style": "network", "hue_order": list(NAMES.values()), "markers": True}

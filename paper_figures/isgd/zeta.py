@@ -80,12 +80,7 @@ def epoch(data: str, batch: int) -> int:
 
 
 PANEL = Artifact(
-    "isgd/zeta",
-    "Our own figure, not the paper's: does ISGD help on MNIST, and for which zeta",
-    runs,
-    alt="Training loss of ISGD relative to SGD's after as many gradient evaluations, against zeta, for three margins "
-    "and two numbers of steps; beside it the gradient evaluations of the best to an accuracy, against SGD's.",
-    size=(8.0, 4.6),
+    "isgd/zeta", "Our own figure, not the paper's: does ISGD help on MNIST, and for which zeta", runs, size=(8.0, 4.6)
 )
 SEARCHED = ["search sgd", *(each.group for each in GRID)]
 
@@ -158,7 +153,9 @@ PANEL.quantity("lower-training-error", OURS)(partial(error_leads, treated="chose
 
 @PANEL.drawing
 def draw(frame: Frame, figure: Figure) -> None:
-    """Left the search; right what ISGD as chosen, where it was trained, and zeta = rate need on other seeds."""
+    """Training loss of ISGD relative to SGD's after as many gradient evaluations, against zeta, for three margins and
+    two numbers of steps; beside it the gradient evaluations of the best to an accuracy, against SGD's.
+    """
     if "chosen" not in frame.groups:
         draw_search(frame, figure.subplots())
         return

@@ -11,24 +11,17 @@ from suite.papers.figure import Artifact, Figure, Frame, printed_value
 from suite.report.style import INK
 
 EQ1 = Artifact("matex_agd/eq1", "Update of weights and biases")
-EFFICIENCY = Artifact(
-    "matex_agd/eq-efficiency",
-    "Speed-up and parallel efficiency",
-    link_runs,
-    alt="Rates relative to no communication of every method over a shaped link at three speeds, with the cost "
-    "model's prediction, for a sleeping and a computing network",
-    size=(7.2, 7.6),
-)
+EFFICIENCY = Artifact("matex_agd/eq-efficiency", "Speed-up and parallel efficiency", link_runs, size=(7.2, 7.6))
 
 EFFICIENCY.table(lambda frame: link_table(frame, *WORKLOADS))
 
 
 @EFFICIENCY.drawing
 def draw(frame: Frame, figure: Figure) -> None:
-    """One panel a workload; bars by speed, crosses where the cost model predicts the sleeping network.
-
-    What is printed stands beside them as if its two numbers belonged to one setting: AGD at its best, and SGD.
+    """Rates relative to no communication of every method over a shaped link at three speeds, with the cost model's
+    prediction, for a sleeping and a computing network.
     """
+    # What is printed stands beside them as if its two numbers belonged to one setting: AGD at its best, and SGD.
     rows = link_table(frame, *WORKLOADS)
     best, speedup = printed_value("matex_agd/fig1a/efficiency"), printed_value("matex_agd/fig1a/speedup")
     for axes, (workload, title) in zip(figure.subplots(2, 1, sharey=True), WORKLOADS.items(), strict=True):

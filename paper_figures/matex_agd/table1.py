@@ -47,9 +47,6 @@ PANEL = Artifact(
     "AlexNet accuracy after every 1000 batches on the DGX-1",
     lambda profile: {**settings.table1(profile), **settings.quick(profile), "gap": (settings.GAP,)},
     beside=to_the_end,
-    alt="Accuracy over batches, printed and on stand-ins, early and to the end, for serial, synchronous and delayed "
-    "training; and how far rounding, the workers' own parts of the data and another seed set two runs apart, beside "
-    "the printed gap",
     size=(10.4, 6.6),
 )
 
@@ -232,7 +229,10 @@ def apart(frame: Frame) -> pd.DataFrame:
 
 @PANEL.drawing
 def draw(frame: Frame, figure: Figure) -> None:
-    """Printed accuracies, ours, and the doubt about serial and SGD; on ImageNet ours stand among the printed."""
+    """Accuracy over batches, printed and on stand-ins, early and to the end, for serial, synchronous and delayed
+    training; and how far rounding, the workers' own parts of the data and another seed set two runs apart, beside
+    the printed gap.
+    """
     of = dict(tuple(table(frame).groupby("source", sort=False)))
     printed, on_imagenet = of.pop("printed"), of.pop(NAMES["ImageNet"], None)
     grid = figure.subplots(2, max(1, math.ceil((2 + len(of)) / 2)), squeeze=False).flat

@@ -7,11 +7,7 @@ from suite.papers.figure import Artifact, Figure, Frame, pd
 from suite.report.style import GRID
 
 PANEL = Artifact(
-    "rudra/alg-softsync",
-    "Staleness of gradients under each protocol",
-    lambda profile: protocol_groups(),
-    alt="Share of gradients staler than a number of updates: none under hardsync, within 2n under n-softsync, "
-    "far beyond where one learner of async is slow.",
+    "rudra/alg-softsync", "Staleness of gradients under each protocol", lambda profile: protocol_groups()
 )
 
 
@@ -31,7 +27,9 @@ def table(frame: Frame) -> pd.DataFrame:
 
 @PANEL.drawing
 def draw(frame: Frame, figure: Figure) -> None:
-    """Shares on logarithmic axes; a dashed line at the printed bound 2n of each n."""
+    """Share of gradients staler than a number of updates: none under hardsync, within 2n under n-softsync, far beyond
+    where one learner of async is slow.
+    """
     rows = table(frame.needed(["hardsync", "n", "stalled"]))
     axes = figure.subplots()
     for name, part in rows.groupby("protocol", sort=False):

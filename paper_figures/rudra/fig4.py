@@ -20,13 +20,11 @@ FIG4A = Artifact(
     "rudra/fig4a",
     "Average staleness under 1-softsync and 2-softsync",
     lambda profile: {"1-softsync": (messages(1, 128),), "2-softsync": (messages(2, 128),)},
-    alt="Average staleness against weight updates: 1-softsync stays near 1, 2-softsync near 2.",
 )
 FIG4B = Artifact(
     "rudra/fig4b",
     "Average staleness under lambda-softsync, its distribution, and when the bound 2n breaks",
     runs_b,
-    alt="Left: staleness of 30-softsync near 29 with its distribution; right: share above 2n against jitter.",
     size=(9.0, 4.0),
 )
 
@@ -46,6 +44,7 @@ def averages(frame: Frame) -> pd.DataFrame:
 
 @FIG4A.drawing
 def draw_a(frame: Frame, figure: Figure) -> None:
+    """Average staleness against weight updates: 1-softsync stays near 1, 2-softsync near 2."""
     axes = figure.subplots()
     sns.lineplot(averages(frame), x="update", y="average", hue="group", linewidth=0.8, errorbar=None, ax=axes)
     for n in (1, 2):  # 5.1, Fig. 4
@@ -56,7 +55,7 @@ def draw_a(frame: Frame, figure: Figure) -> None:
 
 @FIG4B.drawing
 def draw_b(frame: Frame, figure: Figure) -> None:
-    """The paper's panel, and beside it ours of when the bound breaks."""
+    """Left: staleness of 30-softsync near 29 with its distribution; right: share above 2n against jitter."""
     left, right = figure.subplots(1, 2)
     draw_distribution(frame.needed(["30-softsync"]), left)
     draw_limits(frame.needed([f"jitter {jitter}" for jitter in JITTERS]), right)

@@ -22,11 +22,7 @@ def beside(profile: str) -> Groups:
 
 
 PANEL = Artifact(
-    "rudra/fig5",
-    "Test error with and without dividing the rate by staleness",
-    modulation_groups,
-    alt="Test error against epochs of 30-softsync: at alpha0 it stays at 90%, at alpha0/30 it falls.",
-    beside=beside,
+    "rudra/fig5", "Test error with and without dividing the rate by staleness", modulation_groups, beside=beside
 )
 
 PANEL.quantities["n30-error"] = errors.mean("alpha0/30")
@@ -63,7 +59,7 @@ def table(frame: Frame) -> pd.DataFrame:
 
 @PANEL.drawing
 def draw(frame: Frame, figure: Figure) -> None:
-    """Every evaluation over epochs on a logarithmic axis; runs of a few epochs are named so."""
+    """Test error against epochs of 30-softsync: at alpha0 it stays at 90%, at alpha0/30 it falls."""
     rows, axes = table(frame), figure.subplots()
     draw_evaluations(axes, rows, "configuration")
     axes.axhline(

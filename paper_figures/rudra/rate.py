@@ -31,13 +31,7 @@ def groups(profile: str) -> Groups:
     return paper | {SLOWED: at_profile(HARDSYNC, profile, modulated=False)}
 
 
-PANEL = Artifact(
-    "rudra/rate",
-    "Ours: hardsync at the rate of softsync",
-    groups,
-    alt="Test error against epochs of ten learners with batches of 128: hardsync at two rates, 1- and 10-softsync.",
-    beside=errors.own_seeds,
-)
+PANEL = Artifact("rudra/rate", "Ours: hardsync at the rate of softsync", groups, beside=errors.own_seeds)
 PANEL.quantities["by-rate"] = errors.steps(SLOWED, SOFTSYNC)
 
 
@@ -49,7 +43,7 @@ def table(frame: Frame) -> pd.DataFrame:
 
 @PANEL.drawing
 def draw(frame: Frame, figure: Figure) -> None:
-    """Every evaluation over epochs, a line a seed."""
+    """Test error against epochs of ten learners with batches of 128: hardsync at two rates, 1- and 10-softsync."""
     axes = figure.subplots()
     draw_evaluations(axes, table(frame), "protocol")
     axes.set(xlabel="epoch", ylabel="test error (%)", ylim=(0, 100))

@@ -13,11 +13,7 @@ from paper_figures.rudra.settings import INTERCONNECT, cifar_server
 from suite.claims.intervals import Interval, over_ends
 from suite.papers.figure import Artifact, Figure, Frame
 
-FIG1 = Artifact(
-    "rudra/fig1",
-    "Rudra-base: learners and one parameter server",
-    alt="Six learners, each sending gradients to one server and receiving weights from it.",
-)
+FIG1 = Artifact("rudra/fig1", "Rudra-base: learners and one parameter server")
 FIG2 = Artifact(
     "rudra/fig2",
     "Rudra-adv: a tree of servers, leaves beside their learners",
@@ -63,7 +59,7 @@ def staler(frame: Frame) -> float:
 
 @FIG1.drawing
 def draw_base(frame: Frame, figure: Figure) -> None:
-    """The simulated system, and in dashed frames the servers of the paper's figure that are not simulated."""
+    """Six learners, each sending gradients to one server and receiving weights from it."""
     draw_system("base", 6, frame, figure)
     (axes,) = figure.axes
     box = {"boxstyle": "round", "facecolor": "none", "linestyle": "--"}

@@ -25,7 +25,6 @@ TABLE1 = Artifact(
     "rudra/table1",
     "Communication overlap of the three systems",
     lambda profile: {**times.imagenet(), **system_groups(profile)},
-    alt="Printed, simulated and measured share of computation for the three systems.",
 )
 
 
@@ -99,7 +98,7 @@ def table(frame: Frame) -> pd.DataFrame:
 
 @TABLE1.drawing
 def draw(frame: Frame, figure: Figure) -> None:
-    """Shares as bars with printed and measured ones on them; below each, printed communication over computation."""
+    """Printed, simulated and measured share of computation for the three systems."""
     rows = table(frame)
     axes = figure.subplots()
     ours, theirs = rows[rows["source"] == "simulated"], rows[rows["source"] == "printed"]
