@@ -1,12 +1,7 @@
-"""Seconds, measured ones that count training alone and virtual ones that a cost model charges; counts in words.
-
-And what is done again and again in a thread while other work goes on.
-"""
+"""Seconds, measured ones that count training alone and virtual ones that a cost model charges; counts in words."""
 
 from __future__ import annotations
 
-import contextlib
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -68,24 +63,3 @@ def duration(seconds: float) -> str:
     if hours:
         return f"{hours} h {minutes} min"
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
-
-
-@contextlib.contextmanager
-def every(seconds: float, act: Callable[[], object], name: str) -> Iterator[None]:
-    """Call ``act`` in a thread called ``name`` after every so many seconds, until the block ends.
-
-    A call that is under way then is waited for. The thread ends with the process wherever that ends.
-    """
-    ended = threading.Event()
-
-    def run() -> None:
-        while not ended.wait(seconds):
-            act()
-
-    thread = threading.Thread(target=run, name=name, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()

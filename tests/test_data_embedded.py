@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from suite.data import images as embedded
+from suite.data import embedded
 from suite.data.cache import checksum
 from suite.data.catalogue import DataError
 from suite.data.images import load_images

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from torch import nn
 
-from suite.models.network import ParameterSpec
+from suite.models.initialisers import ParameterSpec
 from suite.models.registry import CLASSIFIERS, construct
 
 FILE = Path(__file__).with_name("networks.txt")

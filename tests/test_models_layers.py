@@ -7,17 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from suite.models.layers import (
-    AcrossChannelLRN,
-    BatchNorm,
-    Linear,
-    ResidualBlock,
-    WithinChannelLRN,
-    ZeroPaddedShortcut,
-    caffe_average_pool,
-    caffe_max_pool,
-)
-from suite.models.network import (
+from suite.models.initialisers import (
     Constant,
     FanInUniform,
     Gaussian,
@@ -27,6 +17,16 @@ from suite.models.network import (
     Xavier,
     fans,
     initialise,
+)
+from suite.models.layers import (
+    AcrossChannelLRN,
+    BatchNorm,
+    Linear,
+    ResidualBlock,
+    WithinChannelLRN,
+    ZeroPaddedShortcut,
+    caffe_average_pool,
+    caffe_max_pool,
 )
 
 GEOMETRIES = [

@@ -31,7 +31,7 @@ def build(name: str, **options: Any) -> nn.Module:
     """
     import torch
 
-    from suite.models.network import reset_buffers
+    from suite.models.initialisers import reset_buffers
     from suite.models.registry import construct
 
     module = construct(name, **options).to_empty(device="cpu")
@@ -55,11 +55,11 @@ def classifier(name: str, **options: Any) -> Network:
 def initialise(module: nn.Module, seed: int) -> None:
     """Draw the parameters of a built network: by the suite's rules, or as the constructor of an own one does.
 
-    See :func:`suite.models.network.initialise`.
+    See :func:`suite.models.initialisers.initialise`.
     """
-    from suite.models import network
+    from suite.models import initialisers, network
 
     if isinstance(module, network.Own):
         module.draw(seed)
     else:
-        network.initialise(module, seed)
+        initialisers.initialise(module, seed)

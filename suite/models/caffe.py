@@ -23,6 +23,7 @@ from math import prod
 
 from torch import Tensor, nn
 
+from suite.models.initialisers import Constant, Gaussian, Initialiser, ParameterSpec, Xavier
 from suite.models.layers import (
     AcrossChannelLRN,
     Concatenate,
@@ -32,17 +33,7 @@ from suite.models.layers import (
     caffe_average_pool,
     caffe_max_pool,
 )
-from suite.models.network import (
-    Chain,
-    Constant,
-    Gaussian,
-    Initialiser,
-    Layers,
-    Network,
-    ParameterSpec,
-    Xavier,
-    output_shape,
-)
+from suite.models.network import Chain, Layers, Network, output_shape
 
 # Biases of all three networks learn twice as fast, and decay like weights unless a layer says otherwise.
 BIAS = ParameterSpec(Constant(0.0), lr_multiplier=2.0)

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from torch import nn
 
+from suite.models.initialisers import Constant, Gaussian, Initialiser, Xavier
 from suite.models.layers import BatchNorm, Conv2d, Linear, ResidualBlock, caffe_max_pool
-from suite.models.network import Chain, Constant, Gaussian, Initialiser, Layers, Xavier, output_shape
+from suite.models.network import Chain, Layers, output_shape
 
 
 def crossbow_lenet(*, classes: int = 10) -> Chain:

@@ -19,8 +19,9 @@ from math import prod
 
 from torch import nn
 
+from suite.models.initialisers import Constant, FanInUniform, He
 from suite.models.layers import BatchNorm, Conv2d, Linear, ResidualBlock, ZeroPaddedShortcut
-from suite.models.network import Chain, Constant, FanInUniform, He, Layers, output_shape
+from suite.models.network import Chain, Layers, output_shape
 
 UNIFORM = FanInUniform()
 

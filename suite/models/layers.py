@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from suite.models.network import Constant, Initialiser, ParameterSpec
+from suite.models.initialisers import Constant, Initialiser, ParameterSpec
 
 
 def spec(rule: ParameterSpec | Initialiser) -> ParameterSpec:

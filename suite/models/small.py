@@ -6,8 +6,9 @@ from math import prod
 
 from torch import nn
 
+from suite.models.initialisers import Constant, He, Xavier
 from suite.models.layers import BatchNorm, Conv2d, Linear, caffe_max_pool
-from suite.models.network import Chain, Constant, He, Layers, Xavier, output_shape
+from suite.models.network import Chain, Layers, output_shape
 
 
 def digits_lenet(*, input_size: int = 28, kernel: int = 5, classes: int = 10) -> Chain:

@@ -13,8 +13,9 @@ from math import sqrt
 import torch
 from torch import Tensor, nn
 
+from suite.models.initialisers import Constant, Gaussian
 from suite.models.layers import Add, Embedding, LayerNorm, Linear
-from suite.models.network import Constant, Gaussian, Network
+from suite.models.network import Network
 
 
 def deviation_at(width: int) -> float:

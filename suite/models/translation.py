@@ -27,8 +27,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from suite.models.initialisers import FanInUniform, Gaussian, ParameterSpec, Uniform
 from suite.models.layers import Embedding, Linear
-from suite.models.network import FanInUniform, Gaussian, ParameterSpec, Uniform
 
 
 class GRU(nn.Module):

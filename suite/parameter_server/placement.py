@@ -16,8 +16,9 @@ from typing import Any
 
 from reference_impls.rudra_protocol import Server
 from suite.clock import Link
-from suite.parameter_server.flat import ARCHITECTURES, Base, Messages
+from suite.parameter_server.flat import Base, Messages
 from suite.parameter_server.protocol import GammaDurations
+from suite.parameter_server.tree import ARCHITECTURES
 from suite.spec import thaw
 
 

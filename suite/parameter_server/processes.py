@@ -2,7 +2,7 @@
 
 Process 0 is the root server, which updates the weights; the other servers of the tree follow, then the learners. Base
 is a tree of one server. Servers and learners stand in the tree that the simulation uses
-(:mod:`suite.parameter_server.flat`), and the root asks the same protocol in integers, so that the vector clock of a
+(:mod:`suite.parameter_server.tree`), and the root asks the same protocol in integers, so that the vector clock of a
 job can be followed by either. Every two processes have a connection (process group) of their own, so that one that is
 lost does not take the others' connections with it.
 

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from types import TracebackType
 
 from suite.clock import duration
-from suite.clock import every as call_every
+from suite.runs import background
 
 EVERY, ON_A_TERMINAL = 30.0, 0.5  # seconds between two looks at what is under way
 CLEAR = "\r\x1b[K"  # has a terminal begin its line anew
@@ -38,7 +38,7 @@ class Progress:
         self.every, self._telling = ON_A_TERMINAL if self.terminal else every, ExitStack()
 
     def __enter__(self) -> Progress:
-        self._telling.enter_context(call_every(self.every, self._tell, "progress"))
+        self._telling.enter_context(background.every(self.every, self._tell, "progress"))
         return self
 
     def __exit__(

@@ -16,8 +16,8 @@ from typing import Any
 
 import psutil
 
-from suite.clock import every
 from suite.files import NUMBER, Fields, read_note, write_whole
+from suite.runs.background import every
 
 NOTE = "progress.json"
 CPU_TIME_FILE = "spent.json"  # processor seconds over every session that worked on a run

@@ -10,8 +10,9 @@ from engine_cases import agree, compute, digits, points, problem, stored
 from torch import nn
 from torch.nn import functional as F
 
+from suite.models.initialisers import Constant, Xavier
 from suite.models.layers import Conv2d, Linear
-from suite.models.network import Chain, Constant, Xavier
+from suite.models.network import Chain
 from suite.runner import autotune
 from suite.training import machine_code
 from suite.training.flat import FlatModule

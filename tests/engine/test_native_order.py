@@ -8,8 +8,9 @@ from engine_cases import agree, points
 from test_native import of
 from torch import nn
 
+from suite.models.initialisers import Constant, Xavier
 from suite.models.layers import Conv2d, Linear
-from suite.models.network import Chain, Constant, Xavier
+from suite.models.network import Chain
 from suite.training.gradients.looped import AutogradGradients
 from suite.training.gradients.native import Native, plan
 

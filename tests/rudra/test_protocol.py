@@ -15,9 +15,10 @@ from simulated_systems import COSTS, system
 from reference_impls.contract import GradientRef, Turn
 from reference_impls.rudra_protocol import Server, average_staleness
 from suite.clock import Link
-from suite.parameter_server.flat import ARCHITECTURES, Base, Messages
+from suite.parameter_server.flat import Base, Messages
 from suite.parameter_server.placement import simulation
 from suite.parameter_server.protocol import GammaDurations, Staleness, play
+from suite.parameter_server.tree import ARCHITECTURES
 
 
 def played(learners: int, n: int, updates: int, jitter: float = 0.05, seed: int = 0) -> list[tuple[float, Turn]]:
