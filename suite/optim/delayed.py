@@ -39,7 +39,8 @@ class DelayedSGD(Algorithm):
         lr: learning rate of the steps; required unless ``base`` is an instance.
         momentum: of SGD, 0 by default; or of ``base``.
         weight_decay: L2 of SGD, 0 by default; or of ``base``.
-        delay: updates from a gradient to its application; 0 is synchronous, the paper has 0 to 3.
+        delay: updates from a gradient to its application; 0 is synchronous, the paper has 0 to 3. The later it is,
+            the smaller is the largest ``lr`` at which a network trains.
         layerwise: send each layer's gradient as soon as backward has produced it. Gradients then must not be changed
             between backward and step (clipping, ``GradScaler``), nor added up over several backward passes, which
             raises; only a change by ``grad.data`` leaves no trace. Those that are assigned leave with the step.
