@@ -215,7 +215,7 @@ def largest_rates(frame: Frame, row: str) -> pd.Series:
     trains = pd.Series([run.curve("evaluations")["test_error"].iloc[-1] < 0.5 for run in runs])
     largest = pd.DataFrame(about)[trains].groupby("seed")["rate"].max()
     if len(largest) < len(set(about["seed"])) or largest.max() == max(about["rate"]):
-        raise Missing(f"a grid of rates that holds the largest of {LABELS[row]}")
+        raise Missing(f"a grid of rates that holds the largest of {row}")
     return np.log(largest)
 
 
@@ -225,18 +225,31 @@ def rate_steps(frame: Frame) -> list[Interval]:
     return [mean_interval((shorter - longer).tolist()) for longer, shorter in pairwise(rates)]
 
 
-RATES = tuple(f"rates {row}" for row in TRAINED)
-B.quantities["largest-rates"] = Quantity(
-    rate_steps, RATES, note="LeNet on MNIST, 600 updates; delays 2 to 3, 1 to 2, none to 1"
-)
-B.quantities["rate-kept"] = Quantity(
-    lambda frame: [
-        log_interval(np.exp(largest_rates(frame, row) - largest_rates(frame, "serial")).tolist())
-        for row in TRAINED[1:]
-    ],
-    RATES,
-    note="LeNet's largest rate by delay over that of serial training",
-)
+def rates_kept(frame: Frame, kind: str = "") -> list[pd.Series]:
+    """Log of the largest rate of each delay over that of serial training, by seed."""
+    serial, *delayed = (largest_rates(frame, f"{kind}{row}") for row in TRAINED)
+    return [each - serial for each in delayed]
+
+
+def momentum_cuts(frame: Frame) -> list[Interval]:
+    """By how much more of the rate is kept without momentum, as a log, paired by seed, for each delay."""
+    pairs = zip(rates_kept(frame, "plain "), rates_kept(frame), strict=True)
+    return [mean_interval((plain - heavy).tolist()) for plain, heavy in pairs]
+
+
+def in_shares(frame: Frame, kind: str) -> list[Interval]:
+    return [log_interval(np.exp(each).tolist()) for each in rates_kept(frame, kind)]
+
+
+RATES, PLAIN = (tuple(f"rates {kind}{row}" for row in TRAINED) for kind in ("", "plain "))
+LENET = "LeNet on MNIST, 600 updates"
+KEPT = "LeNet's largest rate by delay over that of serial training"
+B.quantities |= {
+    "largest-rates": Quantity(rate_steps, RATES, note=f"{LENET}; delays 2 to 3, 1 to 2, none to 1"),
+    "momentum-cuts": Quantity(momentum_cuts, (*RATES, *PLAIN), note=f"{LENET}; delays of 1, 2 and 3"),
+    "rate-kept": Quantity(partial(in_shares, kind=""), RATES, note=KEPT),
+    "plain-rate-kept": Quantity(partial(in_shares, kind="plain "), PLAIN, note=f"{KEPT}, without momentum"),
+}
 
 
 def mean_end(frame: Frame, row: str) -> Interval:

@@ -138,18 +138,28 @@ def lenet(profile: str) -> dict[str, tuple[RunSpec, ...]]:
     return found | {f"lenet plain {name}": rows(name, changed(MNIST, "plain")) for name in TRAINED}
 
 
-# Rates between which the largest lies at which LeNet trains, found with seed 101: five each, a factor of 1.4 apart
+# Rates between which the largest lies at which LeNet trains, found with seed 101: five each, a factor of 1.4 apart;
+# with momentum, and without
 LARGEST: Mapping[str, float] = {"serial": 0.128, "agd1": 0.064, "agd2": 0.016, "agd3": 0.016}
+LARGEST_PLAIN: Mapping[str, float] = {"serial": 0.4, "agd1": 0.2, "agd2": 0.2, "agd3": 0.1}
 
 
 def lenet_rates(profile: str) -> dict[str, tuple[RunSpec, ...]]:
     """The same trainings of LeNet at five rates, by delay, ``reduced`` alone: how far a delay lowers the largest."""
     if profile != "reduced":
         return {}
-    trial = lambda name, at, seed: row(
-        name, {**MNIST, "rate": round(LARGEST[name] * 0.5 ** (at / 2), 5)}, 64, 600, seed, drops=[[450, 0.1]]
-    )
-    return {f"rates {name}": tuple(trial(name, at, seed) for seed in range(3) for at in range(5)) for name in TRAINED}
+    trial = lambda problem, name, rate, seed: row(name, {**problem, "rate": rate}, 64, 600, seed, drops=[[450, 0.1]])
+    rates = lambda problem, largest: {
+        name: tuple(
+            trial(problem, name, round(largest[name] * 0.5 ** (at / 2), 5), seed)
+            for seed in range(3)
+            for at in range(5)
+        )
+        for name in TRAINED
+    }
+    found = {f"rates {name}": specs for name, specs in rates(MNIST, LARGEST).items()}
+    plain = rates(changed(MNIST, "plain"), LARGEST_PLAIN)
+    return found | {f"rates plain {name}": specs for name, specs in plain.items()}
 
 
 GAP = RunSpec("matex_agd/serial_gap", {"problem": DIGITS, "batch": 64, "updates": 10, "every": 2, "seeds": 5})
