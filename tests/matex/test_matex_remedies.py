@@ -38,6 +38,8 @@ def test_a_remedy_is_held_against_the_loss_at_the_defaults() -> None:
 
 def rates(largest: dict[str, tuple[float, ...]]) -> Frame:
     """LeNet at the registered rates: it trains up to the largest of each seed and guesses beyond."""
+    largest = {"plain serial": (0.2,) * 3, "plain agd1": (0.1,) * 3, "plain agd2": (0.1,) * 3} | largest
+    largest = {"plain agd3": (0.05,) * 3} | largest
     groups: dict[str, list[dict[str, Any]]] = {
         group: [
             {
@@ -63,8 +65,14 @@ def test_the_largest_rates_are_compared_by_seed() -> None:
     assert found("fig1b/largest-rates", frame).spans == tuple(map(pytest.approx, steps))
     assert verdict("fig1b/largest-rates", rates(seen | {"agd1": (0.032,) * 3})) == "reproduced"
     assert verdict("fig1b/largest-rates", rates(seen | {"agd3": (0.008,) * 3})) == "not reproduced"
-    kept = found("fig1b/rate-kept", frame).spans[1]
-    assert kept == pytest.approx((1 / 8,) * 3)
+    assert found("fig1b/rate-kept", frame).spans[1] == pytest.approx((1 / 8,) * 3)
+    assert found("fig1b/plain-rate-kept", frame).spans[2] == pytest.approx((1 / 4,) * 3)
+    # without momentum a half, a half and a quarter stay
+    assert found("fig1b/momentum-cuts", frame).spans == (pytest.approx(student([0, 0, two])),)
+    assert verdict("fig1b/momentum-cuts", frame) == "inconclusive"
+    assert verdict("fig1b/momentum-cuts", rates(seen | {"agd1": (0.016,) * 3})) == "reproduced"
+    worse = seen | {"agd1": (0.032,) * 3, "plain agd1": (0.05,) * 3}
+    assert verdict("fig1b/momentum-cuts", rates(worse)) == "not reproduced"
 
 
 @pytest.mark.parametrize("beyond", [0.0, 1.0])
