@@ -13,7 +13,7 @@ from itertools import pairwise, product
 from typing import Any
 
 from suite.data.catalogue import DATASETS
-from suite.models.settings import caffe
+from suite.models.settings import caffe, narrow_alexnet
 from suite.spec import RunSpec
 
 Groups = dict[str, tuple[RunSpec, ...]]
@@ -23,9 +23,7 @@ CIFAR = caffe("caffe_cifar_quick", 4e-3, 0.001, batch=100, data={"name": "cifar1
 ALEXNET = caffe("caffe_alexnet", 5e-4, 0.015, batch=1000, side=256, crop=227)  # on ImageNet, streamed
 # The stand-in for AlexNet on ImageNet: an eighth as wide, on CIFAR-100 enlarged, at the printed rate. Its batch makes
 # 782 batches an epoch, where ImageNet's has 1,282. Caffe's momentum and decay, as for AlexNet.
-NARROW = caffe(
-    "narrow_alexnet", 5e-4, 0.015, batch=64, data={"name": "cifar100", "transform": "mean-image", "enlarge": 67}
-)
+NARROW = narrow_alexnet(0.015, batch=64)
 # scikit-learn's digits, enlarged, for runs of seconds
 DIGITS = caffe("digits_lenet", 5e-4, 0.01, batch=32, data={"name": "digits", "transform": "scale", "size": 28})
 FIXED_CYCLE = {"kind": "fixed-cycle"}

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from suite.models.settings import caffe
+from suite.models.settings import caffe, narrow_alexnet
 from suite.spec import RunSpec
 
 WORKERS = 4
@@ -34,7 +34,7 @@ ALEXNET = caffe("caffe_alexnet", 0.0005, 0.01, side=256, crop=227)
 # The stand-in for it: an eighth as wide, on CIFAR-100 enlarged. Rate, momentum and decay are AlexNet's, its batch a
 # quarter and its schedule a fiftieth of AlexNet's. Both, and the length of early training, were chosen on serial
 # training alone, with seeds that are not among the runs.
-NARROW = caffe("narrow_alexnet", 0.0005, 0.01, data={"name": "cifar100", "transform": "mean-image", "enlarge": 67})
+NARROW = narrow_alexnet(0.01)
 NARROW_BATCH, SHORTER = 64, 50
 # What may explain the stand-ins' loss at the end, as times the rate, momentum and what differs beside: momentum, left
 # out at the rate whose steps add up to as much; the rate, at a third; and a schedule that drops it before a delayed
@@ -128,12 +128,16 @@ def changed(problem: Mapping[str, Any], remedy: str) -> dict[str, Any]:
     return {**problem, "rate": times * problem["rate"], "descent": {**problem["descent"], "momentum": momentum}}
 
 
+def lenet_row(name: str, problem: Mapping[str, Any], seed: int) -> RunSpec:
+    """600 updates of LeNet on MNIST, with a last drop of the rate."""
+    return row(name, problem, 64, 600, seed, drops=[[450, 0.1]])
+
+
 def lenet(profile: str) -> dict[str, tuple[RunSpec, ...]]:
     """The first stand-in for it, ``reduced`` alone: 600 updates of LeNet on MNIST, with a last drop of the rate."""
     if profile != "reduced":
         return {}
-    drop = {"drops": [[450, 0.1]]}
-    rows = lambda name, problem: tuple(row(name, problem, 64, 600, seed, **drop) for seed in range(3))
+    rows = lambda name, problem: tuple(lenet_row(name, problem, seed) for seed in range(3))
     found = {f"lenet {name}": rows(name, MNIST) for name in TRAINED}
     return found | {f"lenet plain {name}": rows(name, changed(MNIST, "plain")) for name in TRAINED}
 
@@ -148,10 +152,9 @@ def lenet_rates(profile: str) -> dict[str, tuple[RunSpec, ...]]:
     """The same trainings of LeNet at five rates, by delay, ``reduced`` alone: how far a delay lowers the largest."""
     if profile != "reduced":
         return {}
-    trial = lambda problem, name, rate, seed: row(name, {**problem, "rate": rate}, 64, 600, seed, drops=[[450, 0.1]])
     rates = lambda problem, largest: {
         name: tuple(
-            trial(problem, name, round(largest[name] * 0.5 ** (at / 2), 5), seed)
+            lenet_row(name, {**problem, "rate": round(largest[name] * 0.5 ** (at / 2), 5)}, seed)
             for seed in range(3)
             for at in range(5)
         )

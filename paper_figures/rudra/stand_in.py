@@ -29,7 +29,7 @@ from paper_figures.rudra.settings import IMAGENET_CONSTANTS, TRAINING_IMAGES, im
 from paper_figures.rudra.times import predicted
 from reference_impls.rudra_protocol import gradients_per_update, hardsync_rate
 from suite.claims.intervals import Interval, least, mean_interval
-from suite.models.settings import caffe
+from suite.models.settings import narrow_alexnet
 from suite.papers.artifact import Frame, Groups, Missing
 from suite.spec import RunSpec
 
@@ -42,7 +42,6 @@ EPOCHS, WARM, SEEDS = 3, 1, 3
 DROPS = ((15 / 30, 0.1), (25 / 30, 0.01))  # shares of all epochs (section 4.2)
 RATE, REFERENCE_BATCH, DECAY = 0.01, 256 // QUARTER, 0.0005
 ADAGRAD_RATE = 0.003
-DATA = {"name": "cifar100", "transform": "mean-image", "enlarge": 67}
 
 
 def updates_of(epochs: float, batch: int, learners: int, n: int) -> int:
@@ -70,7 +69,7 @@ def training(name: str, seed: int) -> RunSpec:
     updates = updates_of(EPOCHS - before, batch, learners, n)
     seconds = IMAGENET_CONSTANTS | {"per_example": QUARTER * IMAGENET_CONSTANTS["per_example"]}
     settings: dict[str, Any] = {
-        **caffe("narrow_alexnet", DECAY, ADAGRAD_RATE, multipliers=False, data=DATA),
+        **narrow_alexnet(ADAGRAD_RATE, multipliers=False),
         "batch": batch,
         "workers": learners,
         "updates": updates,
