@@ -25,7 +25,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from paper_figures.matex_agd.exchanges import ASLEEP, asleep, layer_costs
+from paper_figures.matex_agd.exchanges import ASLEEP, PAPERS, asleep, layer_costs
 from paper_figures.matex_agd.experiments.layers import measure as layers_of
 from suite.communication import link as netlab
 from suite.communication.collectives import Processes
@@ -99,7 +99,6 @@ METHODS: dict[str, dict[str, Any]] = {
     "AGD 2 comm": {"delay": 2},
     "AGD 3 comm": {"delay": 3},
 }
-PAPERS = tuple(name for name in METHODS if name != "layer-wise, buckets")
 Step = Callable[[], None]
 
 
