@@ -89,12 +89,8 @@ def _tables(file: Path, wanted: list[str], rows: int) -> Iterator[pa.Table]:
     # Half a second and a hundred modules: only once something is read. The reader and not load_dataset, which
     # reports every call to the Hub, local files included; streaming, since otherwise the shard would first be
     # copied into a second cache on disk.
-    try:
-        from datasets.io.parquet import ParquetDatasetReader
-    except ModuleNotFoundError:
-        for batch in pq.ParquetFile(file).iter_batches(rows, columns=wanted):
-            yield pa.Table.from_batches([batch]).select(wanted)
-        return
+    from datasets.io.parquet import ParquetDatasetReader
+
     cache = cache_folder() / "datasets"
     try:
         reader = ParquetDatasetReader([str(file)], split="train", cache_dir=str(cache), streaming=True)
