@@ -122,7 +122,7 @@ class Engine:
     Example:
         >>> from reference_impls.crossbow import SMA
         >>> from suite.communication.collectives import Local
-        >>> from suite.training.gradients.looped import Functional
+        >>> from suite.training.gradients.backend import Functional
         >>> from suite.training.optimizers import CaffeSGD
         >>> from suite.training.problem import QuadraticProblem
         >>> problem = QuadraticProblem(torch.ones(8, 3), torch.ones(3))

@@ -15,7 +15,7 @@ from suite.model_averaging.task_schedule import assignment
 from suite.model_averaging.tuner import tune
 from suite.models import classifier, initialise
 from suite.training.flat import FlatModule
-from suite.training.gradients.looped import AutogradGradients, Functional
+from suite.training.gradients.backend import AutogradGradients, Functional
 from suite.training.gradients.native import Native
 from suite.training.optimizers import CaffeSGD
 from suite.training.problem import Classification, QuadraticProblem
