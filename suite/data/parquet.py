@@ -13,8 +13,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from suite.data.catalogue import DataError, cache_folder
+from suite.data.catalogue import DataError, DatasetInfo, cache_folder
 
+Picture = tuple[str, bytes, int]  # where it stands, encoded, its label
 _SHARD = re.compile(r"-(\d+)-of-(\d+)\.parquet$")
 
 
@@ -56,6 +57,18 @@ def batches(name: str, file: Path, wanted: tuple[str, ...], rows: int = 1000) ->
         yield from _tables(file, list(wanted), rows)
     except (pa.ArrowException, OSError) as error:
         raise _damaged(name, file, error) from error
+
+
+def pictures(info: DatasetInfo, file: Path, skip: int = 0, rows: int = 1000) -> Iterator[Picture]:
+    """The pictures of one shard in order, but for the first ``skip``. Raises DataError as ``batches``."""
+    picture, label = info.columns
+    row = 0
+    for table in batches(info.name, file, info.columns, rows):
+        begin = max(0, skip - row)
+        for at, entry in enumerate(table.slice(begin).to_pylist(), start=row + begin):
+            where = f"{info.name}: row {at} of {file}"
+            yield where, encoded(entry[picture], where), labelled(entry[label], info.classes, where)
+        row += len(table)
 
 
 def encoded(picture: object, where: str) -> bytes:
