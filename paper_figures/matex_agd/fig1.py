@@ -37,6 +37,7 @@ CHANGES = {
     "plain": "no momentum, ten times the rate",
     "slower": "a third of the rate",
     "constant": "the rate never drops",
+    "longer": "a schedule four times as long",
 }
 NAMES = {exchanges.ALEXNET: "AlexNet", exchanges.GOOGLENET: "GoogLeNet"}
 BESIDE = {
@@ -200,9 +201,16 @@ for name, rows in {
     "momentum-costs": ("plain serial", "plain agd3"),
     "rate-costs": ("serial", "slower agd3"),
     "schedule-costs": ("constant serial", "constant agd3"),
+    "longer-costs": ("longer serial", "longer agd3"),
 }.items():
     read = tuple(dict.fromkeys(("serial", "agd3", *rows)))
     B.quantities[name] = Quantity(partial(relief, serial=rows[0], delayed=rows[1]), read, note="points, at the end")
+
+
+@B.quantity("longer-loses", ("longer serial", "longer agd3"), note="points, at the end of 46 epochs")
+def loses_still(frame: Frame) -> Interval:
+    """By how many points serial training ends above a delay of three by the longer schedule, paired by seed."""
+    return mean_interval((ends(frame, "longer serial") - ends(frame, "longer agd3")).tolist())
 
 
 def largest_rates(frame: Frame, row: str) -> pd.Series:

@@ -18,7 +18,6 @@ import hashlib
 import io
 import multiprocessing
 import os
-import warnings
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator
@@ -36,7 +35,6 @@ from torch import Tensor
 from suite.data import parquet
 from suite.data.catalogue import DataError, dataset, present_files
 
-MOVING = "The image decoding and encoding capabilities of TorchVision are deprecated"
 END = b"\xff\xd9"  # the last marker of a JPEG; torchvision shows what there is of a file that lacks it
 
 
@@ -60,15 +58,13 @@ def decode_resized(pictures: list[tuple[str, bytes]], side: int) -> np.ndarray:
         DataError: a picture cannot be decoded; the message begins with its ``where``.
     """
     pixels = np.empty((len(pictures), 3, side, side), np.uint8)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", MOVING, DeprecationWarning)
-        for row, (where, content) in enumerate(pictures):
-            try:
-                with Image.open(io.BytesIO(content)) as image:
-                    suits = _suits(image, content, side)
-                    pixels[row] = _by_torchvision(content, side) if suits else _by_pillow(image, side)
-            except (OSError, ValueError, SyntaxError, RuntimeError) as error:
-                raise DataError(f"{where} cannot be decoded ({error}); copy the file again") from error
+    for row, (where, content) in enumerate(pictures):
+        try:
+            with Image.open(io.BytesIO(content)) as image:
+                suits = _suits(image, content, side)
+                pixels[row] = _by_torchvision(content, side) if suits else _by_pillow(image, side)
+        except (OSError, ValueError, SyntaxError, RuntimeError) as error:
+            raise DataError(f"{where} cannot be decoded ({error}); copy the file again") from error
     return pixels
 
 
