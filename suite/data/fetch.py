@@ -34,9 +34,10 @@ def fetch(name: str, root: Path | None = None) -> Path | None:
         )
     except (HfHubHTTPError, OfflineModeIsEnabled, OSError) as error:
         # the licence of ImageNet is accepted on its page, with a token, before the Hub hands it out
+        why = f"{type(error).__name__}: {error}".partition("\n")[0]
         raise DataError(
             f"{name}: {info.hub} at {info.revision[:12]} could not be downloaded "
-            f"({_first_line(error)}); check the connection and your access to it, "
+            f"({why}); check the connection and your access to it, "
             f"or copy its files to {target} from another machine"
         ) from error
     for file, expected in info.sha256.items():
@@ -62,8 +63,3 @@ def _check_digest(name: str, path: Path, expected: str) -> None:
             f"{name}: {path.name} has the SHA-256 {found[:12]}..., where that of the pinned revision is "
             f"{expected[:12]}...; it was moved to {aside}. Look at what HF_ENDPOINT names, and fetch it again"
         )
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

@@ -10,6 +10,7 @@ import hashlib
 import io
 from functools import cache
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -151,28 +152,20 @@ def _decode(info: DatasetInfo, files: list[Path], rows: int) -> tuple[np.ndarray
     assert info.shape is not None
     inputs = np.empty((rows, *info.shape), np.uint8)
     targets = np.empty(rows, np.int64)
-    picture, label = info.columns
-    filled = 0
-    for file in files:
-        first = filled
-        for table in parquet.batches(info.name, file, info.columns):
-            for entry in table.to_pylist():
-                where = f"{info.name}: row {filled - first} of {file}"
-                inputs[filled] = decode_picture(entry[picture], info.shape, where)
-                targets[filled] = parquet.labelled(entry[label], info.classes, where)
-                filled += 1
+    found = chain.from_iterable(parquet.pictures(info, file) for file in files)
+    for row, (where, content, label) in enumerate(found):
+        inputs[row], targets[row] = decode_picture(content, info.shape, where), label
     return inputs, targets
 
 
-def decode_picture(picture: object, shape: tuple[int, int, int], where: str) -> np.ndarray:
-    """Pixels uint8 [C, H, W] of an encoded picture ``{"bytes": ...}`` that must have ``shape``.
+def decode_picture(content: bytes, shape: tuple[int, int, int], where: str) -> np.ndarray:
+    """Pixels uint8 [C, H, W] of an encoded picture that must have ``shape``.
 
     Raises:
         DataError: it cannot be decoded or has another size; ``where`` begins the message.
     """
     from PIL import Image
 
-    content = parquet.encoded(picture, where)
     channels, height, width = shape
     try:
         with Image.open(io.BytesIO(content)) as image:

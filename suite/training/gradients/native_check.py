@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from suite.training.gradients.backend import Batch
-from suite.training.gradients.looped import AutogradGradients
+from suite.training.gradients.backend import AutogradGradients, Batch
 
 Pair = tuple[Tensor, Tensor]  # what machine code gives, and what autograd does
 MANY = 8  # examples from which a linear layer takes more outputs together
