@@ -144,7 +144,7 @@ def draw_times(frame: Frame, figure: Figure) -> None:
         axes.set(title=NAMES[kind], xlabel="batch size (images)")
         axes.legend(title="line: Eq. 19 fitted; dotted: exchange alone")
         axes.set_ylim(bottom=0)
-    every[0].set_ylabel("time of one update (ms), measured on a CPU")
+    every[0].set_ylabel("time of an update (ms), on a CPU")
 
 
 # ---------------------------------------------------------------- Eq. 21: the loss after T updates

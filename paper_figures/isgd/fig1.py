@@ -218,7 +218,7 @@ def draw(
     epochs = int(rows["epoch"].max()) + 1
     if epochs < length:
         axes.axvspan(epochs, length, color="0.5", alpha=0.12, linewidth=0)
-        axes.text((epochs + length) / 2, 1.2, f"not run: {epochs} of {length} epochs", ha="center")
+        axes.text((epochs + length) / 2, 1.2, f"run: {epochs} of {length} epochs", ha="center")
     axes.set(xlim=(0, length), yscale="log", ylim=(1e-3, 4), xlabel="epoch (each batch once)", ylabel="loss (nats)")
     for claim in at_400:
         axes.plot(400, printed_value(claim), "o", markersize=7, label="printed: batches 3, 4", **PRINTED)

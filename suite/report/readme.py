@@ -22,7 +22,7 @@ from pathlib import Path
 
 from suite.claims import board as boards
 from suite.claims.estimate import Estimate
-from suite.claims.judge import CLAIM, CONTRADICTION, TEST, VERDICTS, Verdict
+from suite.claims.judge import CLAIM, CONTRADICTION, OURS, TEST, VERDICTS, Verdict
 from suite.papers.catalogue import entries, homes, paper, papers_of, places, published
 from suite.papers.measurement import judge_artifacts
 from suite.papers.register import LATE, read
@@ -79,13 +79,19 @@ def _tables_by_paper(
 
 
 def have(found: Sequence[Verdict]) -> str:
-    """What the verdicts of a finding come to: its numbers, first the decided ones, then counts of the others."""
+    """What the verdicts of a finding come to: its numbers, first the decided ones, then counts of the others.
+
+    Questions of ours are counted last: a paper says none of their sentences.
+    """
+    asked = Counter(verdict.verdict for verdict in found if verdict.claim.kind == OURS)
+    found = [verdict for verdict in found if verdict.claim.kind != OURS]
     told = sorted((v for v in found if v.measured), key=_strength)[:SHOWN]
     text = [number_of(verdict) for verdict in told]
     left = Counter(verdict.verdict for verdict in found) - Counter(verdict.verdict for verdict in told)
     text += [f"{left[word]} {word}" for word in VERDICTS if left[word]]
     beside = boards.counts(Counter(map(boards.stand_in, found)), boards.STAND_INS.values())
-    return "; ".join([*text, *([f"stand-ins: {beside}"] if beside else [])])
+    text += [f"stand-ins: {beside}"] if beside else []
+    return "; ".join([*text, *([f"questions of ours: {boards.counts(asked, VERDICTS)}"] if asked else [])])
 
 
 def number_of(verdict: Verdict) -> str:

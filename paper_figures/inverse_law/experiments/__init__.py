@@ -24,9 +24,8 @@ TYPICAL_WAY = {
 }
 TYPICAL_HALVING = 2.5
 ADAM = 500.0  # learning rates of SGD that go as far in an update as one of Adam's, were there no noise
-NOISE = (
-    8.0  # alpha / N_inf is about this, times the rate, times the loss of a uniform guess over the lowest threshold
-)
+# alpha / N_inf is about this, times the rate, times the loss of a uniform guess over the lowest threshold.
+NOISE = 8.0
 # alpha / N_inf of VGG and ResNet-20 down to their first thresholds; 18 to 64 in the stored curves by SGD. Three seeds
 # by Adam need 620 updates at M = 16 and 60 at M = 256.
 DEEP, DEEP_BY_ADAM = 30.0, 400.0
