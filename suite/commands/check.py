@@ -144,14 +144,8 @@ def _measured(measured: Estimate | None) -> dict[str, Any] | None:
     if measured is None:
         return None
     clean = lambda numbers: [n if abs(n) != float("inf") and n == n else str(n) for n in numbers]
-    return {
-        "values": clean(measured.values),
-        "low": clean(measured.low),
-        "high": clean(measured.high),
-        "n": measured.n,
-        "runs": list(measured.runs),
-        "note": measured.note,
-    }
+    spans = {name: clean(getattr(measured, name)) for name in ("values", "low", "high")}
+    return spans | {"n": measured.n, "runs": list(measured.runs), "note": measured.note}
 
 
 def row(verdict: Verdict) -> dict[str, Any]:

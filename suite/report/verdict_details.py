@@ -141,7 +141,7 @@ def shown(verdict: Verdict) -> str:
     return f"{label}: {few(ours(verdict.proxy, verdict.claim))}"
 
 
-def reasons(verdict: Verdict, artifact: Artifact | None) -> Iterator[tuple[str, str]]:
+def reasons(verdict: Verdict, artifact: Artifact) -> Iterator[tuple[str, str]]:
     """Label and text: what is compared and ours, the rule, the grade, the register, the measure, the power."""
     rule, measured = verdict.claim, verdict.measured
     yield basis(rule), ", ".join(compared(rule)) or "no number"
@@ -161,7 +161,7 @@ def reasons(verdict: Verdict, artifact: Artifact | None) -> Iterator[tuple[str, 
         count, _, lacking = verdict.settings.partition(", not ")
         yield "settings", f"{count} printed" + (f"; not printed: {lacking}" if lacking else "")
     yield from _registered(verdict)
-    if artifact and rule.quantity in artifact.quantities:
+    if rule.quantity in artifact.quantities:
         measure = function_of(artifact.quantities[rule.quantity].value)
         yield "measure", f"{measure.__module__}:{measure.__qualname__.partition('.<locals>')[0]}"
     if measured is not None and measured.spread and measured.finite and not measured.ranged:
