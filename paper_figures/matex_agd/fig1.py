@@ -32,7 +32,7 @@ CHANGES = {
 NAMES = {exchanges.ALEXNET: "AlexNet", exchanges.GOOGLENET: "GoogLeNet"}
 BESIDE = {
     "a": ". Beside them LeNet's, measured over a link of three speeds",
-    "b": ". Beside them accuracies at the end of training, by delay",
+    "b": ". Beside them, where trained, accuracies at the end, by delay",
 }
 TRAINED_ON = {"paper": "AlexNet, ImageNet", "reduced": "narrow AlexNet, CIFAR-100"}
 WHOLE = {"paper": ("ImageNet", 45), "reduced": ("cifar100", settings.WHOLE_CHECKPOINTS)}  # data and checkpoints

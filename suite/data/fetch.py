@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from suite.data.catalogue import DataError, data_root, dataset, locate, missing
+from suite.data.catalogue import DATASETS, DataError, data_root, locate, missing
 
 
 def fetch(name: str, root: Path | None = None) -> Path | None:
@@ -14,7 +14,7 @@ def fetch(name: str, root: Path | None = None) -> Path | None:
     Raises:
         DataError: no revision is pinned, the download failed, or a file is not the one of that revision.
     """
-    info = dataset(name)
+    info = DATASETS[name]
     if info.embedded:
         return None
     if info.hub is None or info.revision is None:

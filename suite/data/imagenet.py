@@ -33,7 +33,7 @@ from PIL import Image
 from torch import Tensor
 
 from suite.data import parquet
-from suite.data.catalogue import DataError, dataset, present_files
+from suite.data.catalogue import DATASETS, DataError, present_files
 
 END = b"\xff\xd9"  # the last marker of a JPEG; torchvision shows what there is of a file that lacks it
 
@@ -112,7 +112,7 @@ class Shards:
         shard = bisect_right(self._ends, first)
         skip = first - (self._ends[shard - 1] if shard else 0)
         while True:
-            yield from parquet.pictures(dataset("imagenet"), self.files[shard], skip, rows=TOGETHER)
+            yield from parquet.pictures(DATASETS["imagenet"], self.files[shard], skip, rows=TOGETHER)
             shard, skip = (shard + 1) % len(self.files), 0
 
 
@@ -136,7 +136,7 @@ class ClassFolders:
         self.examples = len(self._files)
 
     def rows(self, first: int) -> Iterator[parquet.Picture]:
-        classes, row = dataset("imagenet").classes, first
+        classes, row = DATASETS["imagenet"].classes, first
         while True:
             name, label = self._files[row % self.examples]
             where = f"imagenet: {self.place / name}"
@@ -150,7 +150,7 @@ class ClassFolders:
 
 def open_rows(split: str, root: Path | None) -> Shards | ClassFolders:
     """A split in whichever layout it lies below ``root``. Raises DataError where it is absent or incomplete."""
-    dataset("imagenet").prefix(split)
+    DATASETS["imagenet"].prefix(split)
     _, files = present_files("imagenet", split, root)
     found = ClassFolders(files[0]) if files[0].is_dir() else Shards(files)
     if not found.examples:

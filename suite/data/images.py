@@ -20,7 +20,7 @@ from torch import Tensor
 
 from suite.data import embedded, parquet
 from suite.data.cache import Decoded, cached, decoded, source_key
-from suite.data.catalogue import DataError, DatasetInfo, cache_folder, dataset, present_files
+from suite.data.catalogue import DATASETS, DataError, DatasetInfo, cache_folder, present_files
 from suite.data.text import character_windows, load_pairs
 
 
@@ -61,7 +61,7 @@ def load_images(
     Raises:
         DataError: the set is absent, incomplete or damaged, or an option does not fit it.
     """
-    info = dataset(name)
+    info = DATASETS[name]
     _check_request(info, split, size, examples)
     if name == "digits":
         found = _digits(split, 28 if size is None else size)
@@ -99,7 +99,7 @@ def _check_request(info: DatasetInfo, split: str, size: int | None, examples: in
 @cache
 def _of_ones_own(name: str, split: str) -> Decoded:
     """A split of a set that a package of one's own brings; read once in a process."""
-    load = dataset(name).load
+    load = DATASETS[name].load
     assert load is not None
     inputs, targets = (np.ascontiguousarray(each) for each in load(split))
     return decoded(inputs, targets.astype(np.int64))
@@ -107,7 +107,7 @@ def _of_ones_own(name: str, split: str) -> Decoded:
 
 def content_digest(name: str, root: Path | None = None) -> str:
     """16 hex digits of all splits of a set, for the settings of its runs: other data have other runs."""
-    found = [load_images(name, split, root).checksum for split in dataset(name).sizes]
+    found = [load_images(name, split, root).checksum for split in DATASETS[name].sizes]
     return hashlib.sha256(" ".join(found).encode()).hexdigest()[:16]
 
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from suite.claims.estimate import Estimate, over_seeds
 from suite.claims.intervals import percent_saved
-from suite.claims.judge import Claim, accepted, inside
+from suite.claims.judge import OURS, Claim, accepted, inside
 
 GROUPED_FROM = 10_000  # 10,000 and more get thousands separators; 2016 stays 2016
 NO_NUMBER = "no number"
@@ -213,8 +213,13 @@ def _share(value: float, low: float, high: float, digits: int, *, ranged: bool) 
 
 def printed(claim: Claim) -> list[str]:
     """The printed number, the one that follows, or the bound that is asked, as the claim's rule reads it."""
-    shown = compared(claim)
-    return shown if claim.basis == "printed" else [f"{claim.basis}: {shown[0]}", *shown[1:]]
+    shown, word = compared(claim), basis(claim)
+    return shown if word == "printed" else [f"{word}: {shown[0]}", *shown[1:]]
+
+
+def basis(claim: Claim) -> str:
+    """The word before what our number is compared with: no paper prints the relation that a question of ours asks."""
+    return "asked" if claim.kind == OURS and not claim.printed else claim.basis
 
 
 def compared(claim: Claim) -> list[str]:

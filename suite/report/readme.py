@@ -28,7 +28,7 @@ from suite.papers.measurement import judge_artifacts
 from suite.papers.register import LATE, read
 from suite.report import speed
 from suite.report.answers import Answer, answers, beside_claims
-from suite.report.numerals import compared, few, markdown, ours
+from suite.report.numerals import basis, compared, few, markdown, ours
 from suite.runs.archive import Runs
 from suite.runs.environment import ROOT
 
@@ -292,8 +292,12 @@ def _by_paper(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
 
 
 def telling(found: Iterable[Verdict], most: int = PER_PAPER) -> list[Verdict]:
-    """A paper's decided empirical results worth a sentence: first failures that taught something, then by weight."""
-    decided = [v for v in found if v.rests_on in boards.EMPIRICAL and v.verdict in boards.DECIDED]
+    """A paper's decided empirical results worth a sentence: first failures that taught something, then by weight.
+
+    Questions of ours are none of a paper's results.
+    """
+    claims = [v for v in found if v.claim.kind != OURS]
+    decided = [v for v in claims if v.rests_on in boards.EMPIRICAL and v.verdict in boards.DECIDED]
     return sorted(decided, key=lambda v: (not v.claim.finding, *_most_telling(v)))[:most]
 
 
@@ -304,7 +308,7 @@ def _sentence(verdict: Verdict) -> str:
     rests = f"{verdict.rests_on}: {verdict.because}" if verdict.because else verdict.rests_on
     text = (
         f"- **{verdict.verdict}** (`{claim.artifact}`): {claim.says.rstrip('.')}. "
-        f"{claim.basis.capitalize()}: {few(compared(claim))}; ours: {few(ours(measured, claim))} "
+        f"{basis(claim).capitalize()}: {few(compared(claim))}; ours: {few(ours(measured, claim))} "
         f"({rests}{repetitions})."
     )
     return f"{text} {verdict.why[:1].upper()}{verdict.why[1:].rstrip('.')}." if claim.finding else text
