@@ -39,9 +39,9 @@ TYPICAL_TRANSLATION = (90, 380, 900)
 # For a word at 32 hidden units; a sentence that is translated at the end, by beam search too, takes as long as many.
 SECONDS_PER_WORD, WORDS_PER_SENTENCE, WORDS_PER_TRANSLATED = 0.9e-4, 18, 2000
 # Examples that a test of a sweep reads, as a share of its sample: it reads the worst first and ends where their sum
-# decides. The stored searches read 0.15 to 0.73 on the geometric grid, LeNet's on CIFAR 0.7 to 1, and 0.08 where every
-# update is tested. Where the threshold lies close below the loss of a uniform guess, no fewer than its share of that
-# loss decide.
+# decides. The stored searches read 0.15 to 0.73 on the geometric grid, LeNet's on CIFAR 0.7 to 1, and 0.08 where
+# every update is tested. Where the threshold lies close below the loss of a uniform guess, no fewer than its share of
+# that loss decide.
 TYPICAL_READ, CIFAR_LENET_READ, TYPICAL_READ_OFTEN = 0.4, 0.85, 0.2
 TYPICAL_TESTS = 300  # of a translation on the geometric grid, half of each cut short
 SET_UP = 3.0  # seconds of a search: pictures read, permuted and decoded
