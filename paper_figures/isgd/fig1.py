@@ -93,16 +93,15 @@ def done(found: Any) -> Any:
     return np.array([completion(trace) for trace in found.T])
 
 
-def epoch(at: float, found: Any) -> Interval:
-    """An epoch of completion; where it lies beyond the run's end, anything from there on."""
+def completed(group: str, of: Callable[[Any], float], frame: Frame) -> Interval:
+    """The epoch that ``of`` takes of those at which the batches of a run were done.
+
+    Where it lies beyond the run's end, anything from there on.
+    """
+    found = long(frame, group)
+    at = of(done(found))
     first = min(at, float(len(found)))
     return Interval(first, first, first if math.isfinite(at) else NEVER, 1)
-
-
-def completed(group: str, of: Callable[[Any], float], frame: Frame) -> Interval:
-    """The epoch that ``of`` takes of those at which the batches of a run were done."""
-    found = long(frame, group)
-    return epoch(of(done(found)), found)
 
 
 def finite(at: float, what: str) -> float:

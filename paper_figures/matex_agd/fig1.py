@@ -181,10 +181,10 @@ for name, kind, text in (
     B.quantities[name] = Quantity(partial(kept_by_lenet, kind=kind), groups, note=text)
 
 
-def relief(frame: Frame, serial: str, delayed: str) -> Interval:
+def relief(frame: Frame, serial: str, delayed: str) -> pd.Series:
     """By how many points less a delay of three costs than at Caffe's defaults, paired by seed."""
     loss = ends(frame, "serial") - ends(frame, "agd3")
-    return mean_interval((loss - (ends(frame, serial) - ends(frame, delayed))).tolist())
+    return loss - (ends(frame, serial) - ends(frame, delayed))
 
 
 for name, rows in {
@@ -198,9 +198,9 @@ for name, rows in {
 
 
 @B.quantity("longer-loses", ("longer serial", "longer agd3"), note="points, at the end of 46 epochs")
-def loses_still(frame: Frame) -> Interval:
+def loses_still(frame: Frame) -> pd.Series:
     """By how many points serial training ends above a delay of three by the longer schedule, paired by seed."""
-    return mean_interval((ends(frame, "longer serial") - ends(frame, "longer agd3")).tolist())
+    return ends(frame, "longer serial") - ends(frame, "longer agd3")
 
 
 def largest_rates(frame: Frame, row: str) -> pd.Series:
@@ -252,14 +252,9 @@ B.quantities |= {
 }
 
 
-def mean_end(frame: Frame, row: str) -> Interval:
-    """Accuracy at the end of training, %, over seeds."""
-    return mean_interval(ends(frame, row).tolist())
-
-
 for row in (*TRAINED, *map(" ".join, REMEDIED)):
     B.quantities[f"end-{row.replace(' ', '-')}"] = Quantity(
-        partial(mean_end, row=row),
+        partial(ends, row=row),
         (row,),
         note=lambda frame: f"{WHOLE[frame.profile][0]}, accuracy at the end, %",
     )
