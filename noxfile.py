@@ -78,10 +78,8 @@ def run_tests(session: nox.Session, *words: str) -> None:
 def suite(session: nox.Session) -> None:
     """Run, check, draw and report: exit 0 when every verdict equals the committed one."""
     install(session)
-    given = {argument.partition("=")[0] for argument in session.posargs}
-    profile = [] if "--profile" in given else ["--profile", "smoke"]
-    workers = [] if "--workers" in given else ["--workers", str(min(os.cpu_count() or 1, 4))]
-    command = ["python", "-m", "suite", "reproduce", *profile, *workers, *session.posargs]
+    workers = str(min(os.cpu_count() or 1, 4))  # of two numbers the last one counts
+    command = ["python", "-m", "suite", "reproduce", "--workers", workers, *session.posargs]
     session.run(*command, env=ENVIRONMENT)
 
 

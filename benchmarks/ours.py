@@ -41,7 +41,7 @@ from suite.models.registry import construct
 from suite.runner.autotune import measure_training
 from suite.runner.pilot import build, update_of
 from suite.training.build import random_classification, set_up
-from suite.training.gradients.looped import AutogradGradients
+from suite.training.gradients.backend import AutogradGradients
 from suite.training.loop import TrainingRun
 from suite.training.numerics import apply, choose
 from suite.training.optimizers import TorchSGD

@@ -71,11 +71,11 @@ def why_not_compiled(device: str) -> str:
 
 def examples(workload: Workload) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
     """Float pictures [N, C, H, W], their classes [N], and the batches of an epoch as indices, shuffled and cut."""
-    shape, classes = _shape(workload.network)
+    known = counts(workload.network)
     draw = torch.Generator().manual_seed(0)
     count = example_count(workload)
-    inputs = torch.rand(count, *shape, generator=draw)
-    targets = torch.randint(classes, (count,), generator=draw)
+    inputs = torch.rand(count, *known.input_shape, generator=draw)
+    targets = torch.randint(known.classes, (count,), generator=draw)
     order = torch.randperm(count, generator=draw)
     return inputs, targets, order[: count // workload.batch * workload.batch].split(workload.batch)
 
@@ -90,14 +90,9 @@ def pictures(workload: Workload, device: str, channels_last: bool) -> Iterator[t
         yield inputs[rows], targets[rows]
 
 
-@cache
-def _shape(network: str) -> tuple[tuple[int, ...], int]:
-    return counts(network).input_shape, counts(network).classes
-
-
 def example_count(workload: Workload) -> int:
     """Random examples to train on: thousands where they are small, and two batches of every learner at least."""
-    pixels = prod(_shape(workload.network)[0])
+    pixels = prod(counts(workload.network).input_shape)
     return max(2 * workload.batch * workload.learners, min(4096, PIXELS // pixels))
 
 

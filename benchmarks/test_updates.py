@@ -22,7 +22,9 @@ pytestmark = pytest.mark.filterwarnings("default")  # compilers warn; a measurem
 DEVICES = (pytest.param("cpu"), pytest.param("cuda", marks=pytest.mark.gpu))
 
 
-def measure(workload: Workload, book: Book, effort: Effort) -> None:
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.name)
+def test_update(workload: Workload, device: str, book: Book, effort: Effort) -> None:
     """Time a workload and write it down."""
     turns, absent, rounds = prepared(workload, effort)
     try:
@@ -44,9 +46,3 @@ def measure(workload: Workload, book: Book, effort: Effort) -> None:
         book.add(workload.name, made)
     finally:
         turns.close()
-
-
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.name)
-def test_update(workload: Workload, device: str, book: Book, effort: Effort) -> None:
-    measure(workload, book, effort)

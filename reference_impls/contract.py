@@ -126,9 +126,7 @@ class Algorithm(ABC, Generic[State]):
     keeps_parameters: ClassVar[bool] = True  # False: reads no parameters of the old state after the optimizer's step
     keeps_memory: ClassVar[bool] = True  # False: nor its memory
     replicated: ClassVar[bool] = False  # every worker has parameters of its own, so p = m
-    sends: ClassVar[bool] = (
-        False  # gradients leave by ``send``, bucket by bucket, and ``update`` reads ``sent`` alone
-    )
+    sends: ClassVar[bool] = False  # True: gradients leave by ``send``, by bucket; ``update`` reads ``sent`` alone
 
     @abstractmethod
     def init(self, x0: Tensor) -> State:

@@ -84,7 +84,7 @@ class System:
 
 
 def convergence_seconds(law: Law, system: System, batch: float, learners: int = 1) -> float:
-    """Eqs. 5 and 7."""
+    """Eqs. 5 and 7; strong scaling keeps ``batch``, weak scaling keeps batch / learners."""
     return law.updates(batch) * system.update(batch, learners)
 
 
@@ -123,7 +123,7 @@ def optimal_batch(law: Law, system: System, learners: int = 1) -> float:
 
 
 def minimal_seconds(law: Law, system: System, learners: int = 1) -> float:
-    """T_min (Eq. 10)."""
+    """T_min (Eq. 10), which optimal scaling takes: M chosen for every P."""
     exchange, gamma, knee = system.exchange(learners), system.seconds_per_example, system.knee
     if communication_bound_batch(law, system, learners) > knee * learners:
         return (sqrt(law.floor * exchange) + sqrt(law.sensitivity * gamma / learners)) ** 2
@@ -133,21 +133,6 @@ def minimal_seconds(law: Law, system: System, learners: int = 1) -> float:
 def weak_scaling_is_optimal_from(law: Law, system: System) -> float:
     """P* = alpha delta / (N_inf gamma M_T^2) learners, with an all-reduce; below it M_opt exceeds M_T P."""
     return (law.sensitivity * system.exchange_seconds) / (law.floor * system.seconds_per_example * system.knee**2)
-
-
-def strong_scaling_seconds(law: Law, system: System, batch: float, learners: int) -> float:
-    """M fixed; falls until learners = batch / knee."""
-    return convergence_seconds(law, system, batch, learners)
-
-
-def weak_scaling_seconds(law: Law, system: System, share: float, learners: int) -> float:
-    """M / P = ``share`` fixed."""
-    return convergence_seconds(law, system, share * learners, learners)
-
-
-def optimal_scaling_seconds(law: Law, system: System, learners: int) -> float:
-    """M chosen for every P."""
-    return minimal_seconds(law, system, learners)
 
 
 @dataclass(frozen=True)

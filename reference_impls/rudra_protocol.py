@@ -89,7 +89,7 @@ class Server:
             self.buffer.append(entry)
         if len(self.buffer) < self.collect:
             return None
-        turn = Turn(self.timestamp, tuple(sorted(self.buffer, key=_read)))
+        turn = Turn(self.timestamp, tuple(sorted(self.buffer, key=lambda entry: entry.read)))
         self.buffer = []
         self.timestamp += 1
         return turn
@@ -118,7 +118,3 @@ class Server:
     def _check(self, worker: int) -> None:
         if not 0 <= worker < self.workers:
             raise ValueError(f"rudra: no learner {worker}; there are {self.workers}, counted from 0")
-
-
-def _read(entry: GradientRef) -> int:
-    return entry.read

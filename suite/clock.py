@@ -15,20 +15,16 @@ class WallClock:
     """
 
     def __init__(self, seconds: float = 0.0, synchronise: Callable[[], None] = lambda: None):
-        self._spent, self._synchronise, self._since = seconds, synchronise, time.perf_counter()
-
-    @property
-    def spent(self) -> float:
-        """Seconds up to the last pause."""
-        return self._spent
+        self.spent = seconds  # up to the last pause
+        self._synchronise, self._since = synchronise, time.perf_counter()
 
     @contextmanager
     def paused(self) -> Iterator[float]:
         """Stop the clock; yields the seconds at which it stopped."""
         self._synchronise()
-        self._spent += time.perf_counter() - self._since
+        self.spent += time.perf_counter() - self._since
         try:
-            yield self._spent
+            yield self.spent
         finally:
             self._synchronise()
             self._since = time.perf_counter()

@@ -5,11 +5,11 @@ A module that defines one imports all three names from here.
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -70,18 +70,12 @@ def in_lab(body: Body) -> Body:
     return run
 
 
-@dataclass(frozen=True)
-class lazily:
+def lazily(place: str) -> Callable[[], Any]:
     """What stands at a place ("package.module:name"), imported when it is called for and not before."""
-
-    place: str
-
-    def __call__(self) -> Any:
-        module, _, name = self.place.partition(":")
-        return getattr(importlib.import_module(module), name)
+    return partial(pkgutil.resolve_name, place)
 
 
-def bodies(package: str) -> Callable[[str], lazily]:
+def bodies(package: str) -> Callable[[str], Callable[[], Any]]:
     """What finds the functions at places ("module:name") of a package."""
     return lambda place: lazily(f"{package}.{place}")
 

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from collections import UserDict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from importlib import metadata
 from typing import Any, TypeVar
@@ -61,7 +62,7 @@ class UnknownName(ValueError, KeyError):
         return str(self.args[0])
 
 
-class Table(MutableMapping[str, Value]):
+class Table(UserDict[str, Value]):
     """Values by name: those built in, those that were assigned, and those of the entry points of its group.
 
     Args:
@@ -80,7 +81,8 @@ class Table(MutableMapping[str, Value]):
     """
 
     def __init__(self, kind: str, built_in: Mapping[str, Value], group: str = ""):
-        self.kind, self._values = kind, dict(built_in)
+        super().__init__(built_in)
+        self.kind = kind
         self.group = f"sgd_suite.{group or kind.replace(' ', '') + 's'}"
 
     @cached_property
@@ -88,23 +90,17 @@ class Table(MutableMapping[str, Value]):
         return {entry.name: entry for entry in metadata.entry_points(group=self.group)}
 
     def __getitem__(self, name: str) -> Value:
-        if name not in self._values:
+        if name not in self.data:
             if name not in self._entries:
                 raise UnknownName(f"no {self.kind} is called {name!r}; there are {', '.join(self)}")
-            self._values[name] = self._entries[name].load()
-        return self._values[name]
-
-    def __setitem__(self, name: str, value: Value) -> None:
-        self._values[name] = value
-
-    def __delitem__(self, name: str) -> None:
-        del self._values[name]
+            self.data[name] = self._entries[name].load()
+        return self.data[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._values or name in self._entries
+        return name in self.data or name in self._entries
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys([*self._values, *self._entries]))
+        return iter(dict.fromkeys([*self.data, *self._entries]))
 
     def __len__(self) -> int:
         return len(list(iter(self)))

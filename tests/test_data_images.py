@@ -17,7 +17,7 @@ from PIL import Image
 
 from suite.data import cache, catalogue
 from suite.data import verify as verify_module
-from suite.data.catalogue import DataError, available, dataset
+from suite.data.catalogue import DATASETS, DataError, available
 from suite.data.fetch import fetch
 from suite.data.images import load_images
 from suite.data.verify import verify
@@ -54,7 +54,7 @@ def mnist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Path]:
 
 
 def make_small(name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Path]:
-    info = dataclasses.replace(dataset(name), sizes=FEW)
+    info = dataclasses.replace(DATASETS[name], sizes=FEW)
     monkeypatch.setitem(catalogue.DATASETS, name, info)
     monkeypatch.setenv("SGD_SUITE_CACHE", str(root / "cache"))
     assert info.hub is not None
@@ -74,7 +74,7 @@ def shard(root: Path, pattern: str = "train-00001-*") -> Path:
 
 def test_pixels_and_labels_arrive_as_stored(small: tuple[str, Path], tmp_path: Path) -> None:
     name, root = small
-    info = dataset(name)
+    info = DATASETS[name]
     assert info.shape is not None
     for _ in range(2):  # decoded, then out of the cache
         images = load_images(name, "train", root)
@@ -90,7 +90,7 @@ def test_a_changed_source_is_decoded_again(mnist: tuple[str, Path], tmp_path: Pa
     name, root = mnist
     load_images(name, "test", root)
     other = pictures(12, (1, 28, 28), 99)
-    write_shard(shard(root, "test-*"), dataset(name).columns, other, [0] * 12)
+    write_shard(shard(root, "test-*"), DATASETS[name].columns, other, [0] * 12)
     assert torch.equal(load_images(name, "test", root).inputs, torch.from_numpy(other))
 
 

@@ -66,7 +66,7 @@ def page(artifact: Artifact, source: Runs, patch: pytest.MonkeyPatch) -> tuple[d
     patch.setattr(drawing, "stamped", note)
     which = paper(artifact.id.partition("/")[0])
     found = judge_artifacts(which, [artifact.id], None, source)
-    files, fault = page_files(which, artifact.id, artifact, found, source, {"before": None, "after": None})
+    files, fault = page_files(which, artifact, found, source, {"before": None, "after": None})
     assert not fault
     return files, seen
 

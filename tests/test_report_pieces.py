@@ -12,6 +12,7 @@ from fake_paper import claim, registered, verdict
 from matplotlib.figure import Figure
 
 from suite.claims.estimate import over_seeds as exact
+from suite.papers.artifact import Artifact
 from suite.report.curves import curves
 from suite.report.data import values
 from suite.report.verdict_details import departure_ledgers, reasons
@@ -62,7 +63,7 @@ def test_a_verdict_is_explained_line_by_line(paper, tmp_path):
 
 def test_an_exploratory_verdict_is_told_beside_the_registered_one(paper):
     later = verdict(exact(12.0), "not reproduced")
-    told = dict(reasons(verdict(exact(10.0), order="amended", exploratory=later), None))
+    told = dict(reasons(verdict(exact(10.0), order="amended", exploratory=later), Artifact("fake/fig1", "one")))
     assert (told["register"], told["exploratory"]) == ("no line", "not reproduced 12")
 
 

@@ -13,6 +13,7 @@ import pytest
 from fake_paper import HOSTILE, fill, registered, specs
 
 from suite.papers import catalogue
+from suite.papers.artifact import Artifact
 from suite.report.site import build
 from suite.report.site.build import Row, Section, write_site
 from suite.report.site.single import write_single
@@ -140,7 +141,7 @@ def test_hostile_titles_notes_and_versions_are_text(pages, made):
         assert not re.search("[\x1b\x9b\u202e]", path.read_text()), path
     words = pages[made / "fake/fig1.html"].words
     assert words.count('<script>alert("x")</script>') >= 3  # run notes, versions, a quantity's note
-    row = Row("fake/x", HOSTILE, None, [])
+    row = Row(Artifact("fake/x", HOSTILE))
     section = Section(catalogue.paper("fake"), [row])
     page = build._shared([section], Layered([]))
     assert all(HOSTILE.encode() not in page[name] for name in ("index.html", "fake.html"))

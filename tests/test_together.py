@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from dataclasses import astuple, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -112,23 +112,24 @@ def test_ratios_are_paired_by_seed_and_a_missed_target_makes_a_bound(tmp_path: P
     gradients = {"sgd": base, "sync-4": [1.5 * each for each in base], "sma-4": [1000.0, 1200.0, math.inf]}
     errors = {"sgd": [0.02] * 3, "sync-4": [0.01] * 3, "sma-4": [0.02, 0.02, math.nan]}
     frame = fabricated(tmp_path, gradients, errors)
-    rows = {each.method.name: each for each in board.board(ARTIFACT, frame)}
-    assert set(rows) == {"sgd", "sync-4", "hardsync-4", "layerwise-4", "sma-4"}  # three read one study
-    sync, sma = rows["sync-4"], rows["sma-4"]
-    assert math.exp(sync.ratios["gradients"].log.mean) == pytest.approx(1.5)
-    assert math.exp(sync.ratios["rounds"].log.mean) == pytest.approx(3 / 8)
-    assert math.exp(sync.ratios["test error"].log.mean) == pytest.approx(0.5)
-    assert (sync.reached, sync.ratios["rounds"].bound) == (3, "")
-    assert (sma.reached, sma.ratios["rounds"].bound, sma.ratios["test error"].bound) == (2, ">=", "")
-    assert sma.ratios["gradients"].log.mean == pytest.approx(math.log(MNIST.budget / 2000) / 3)
-    assert (sync.ratios["rounds"].says, sma.ratios["gradients"].says) == ("less", "")  # always 3 / 8; one seed apart
-    fewer = {each.method.name: each for each in board.board(ARTIFACT, frame, 1300)}
-    assert (fewer["sgd"].reached, fewer["sync-4"].reached) == (2, 0)
-    assert fewer["sync-4"].ratios["rounds"][2:4] == ("<>", "")  # 1 / 4 on every seed, which says nothing
+    table, fewer = (board.table(ARTIFACT, frame, budget) for budget in (None, 1300))
+    of = lambda table, method: table[table["method"] == method].set_index("score")
+    assert set(table["method"]) == {"SGD", "synchronous SGD", "hardsync", "layer-wise", "SMA"}  # three read one study
+    sync, sma = of(table, "synchronous SGD"), of(table, "SMA")
+    assert sync["ratio"][["gradients", "rounds", "test error"]].tolist() == pytest.approx([1.5, 3 / 8, 0.5])
+    assert (sync["reached"].iloc[0], sync["bound"]["rounds"]) == (3, "")
+    assert (sma["reached"].iloc[0], *sma["bound"][["rounds", "test error"]]) == (2, ">=", "")
+    assert math.log(sma["ratio"]["gradients"]) == pytest.approx(math.log(MNIST.budget / 2000) / 3)
+    assert (sync["says"]["rounds"], sma["says"]["gradients"]) == ("less", "")  # always 3 / 8; one seed apart
+    sgd, rarer = of(fewer, "SGD"), of(fewer, "synchronous SGD")
+    assert (sgd["reached"].iloc[0], rarer["reached"].iloc[0]) == (2, 0)
+    assert (rarer["bound"]["rounds"], rarer["says"]["rounds"]) == ("<>", "")  # 1 / 4 always, which says nothing
     asked = board.PANEL.more(frame)
     missed = asked["sma-4-gradients"].of(frame)
-    assert (missed.spans[0], missed.n) == (astuple(sma.ratios["gradients"].log)[:3], 3)
-    assert missed.runs == (sma.run, rows["sgd"].run)
+    ends = sma.loc["gradients", ["ratio", "low", "high"]].tolist()
+    assert (*map(math.exp, missed.spans[0]), missed.n) == (*map(pytest.approx, ends), 3)
+    named = {method.name: method for method in methods(MNIST)}
+    assert missed.runs == tuple(board.spec_of(MNIST, named[name]).id for name in ("sma-4", "sgd"))
     assert missed.note == "log of the ratio to SGD's; 2 of 3 seeds reached the target"
     with pytest.raises(Missing, match="no run of diloco-4"):
         asked["diloco-4-rounds"].of(frame)
@@ -142,10 +143,9 @@ def test_a_bound_is_told_on_its_own_side_and_else_counts_among_those_not_rejecte
     """Scores clearly below SGD's and clearly above it, which may be bounds; and one above it at 3%, which is none."""
     ratios = [board.Ratio(Interval(mean, mean - 0.1, mean + 0.1, 5, 4), 1.0, bound) for mean in (-1.0, 1.0)]
     ratios.append(board.Ratio(Interval(0.12, 0.02, 0.22, 5, 4), 1.0, ""))
-    method = SimpleNamespace(name="another", shares="")
-    rows = [SimpleNamespace(method=method, run=str(at), ratios={"rounds": each}) for at, each in enumerate(ratios)]
-    board.decide(rows, "rounds")
-    assert [each.ratios["rounds"].says for each in rows] == says
+    rivals = [SimpleNamespace(name=str(at), shares="") for at in range(3)]
+    found = board.decided(rivals, {str(at): each for at, each in enumerate(ratios)})  # type: ignore[arg-type]
+    assert [found.get(str(at), "") for at in range(3)] == says
 
 
 def test_a_method_of_another_package_stands_on_the_board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -157,9 +157,9 @@ def test_a_method_of_another_package_stands_on_the_board(tmp_path: Path, monkeyp
     monkeypatch.setitem(OTHERS, "rare", written["RARE"])
     gradients = {"sgd": [1000.0, 1200.0], "rare-4": [2000.0, 2400.0]}
     frame = fabricated(tmp_path, gradients, {name: [0.02, 0.02] for name in gradients})
-    rows = board.board(ARTIFACT, frame)
-    assert [each.method.label for each in rows] == ["SGD", "Local SGD, rarely"]
-    assert math.exp(rows[1].ratios["rounds"].log.mean) == pytest.approx(0.5)
+    table = board.table(ARTIFACT, frame).query("score == 'rounds'")
+    assert table["method"].tolist() == ["SGD", "Local SGD, rarely"]
+    assert table["ratio"].tolist() == pytest.approx([1, 0.5])
     assert board.PANEL.more(frame)["rare-4-rounds"].of(frame).values == (pytest.approx(math.log(0.5)),)
 
 

@@ -14,7 +14,7 @@ from torchvision import datasets, models
 from torchvision.transforms.v2 import functional as theirs
 
 from suite.data import catalogue
-from suite.data.catalogue import DataError, available, dataset
+from suite.data.catalogue import DATASETS, DataError, available
 from suite.data.images import load_images
 from suite.data.transforms import CropFlip, centre_crop
 from suite.models.registry import construct
@@ -33,7 +33,7 @@ def idx(values: np.ndarray) -> bytes:
 
 @pytest.fixture
 def mnist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setitem(catalogue.DATASETS, "mnist", dataclasses.replace(dataset("mnist"), sizes=FEW))
+    monkeypatch.setitem(catalogue.DATASETS, "mnist", dataclasses.replace(DATASETS["mnist"], sizes=FEW))
     monkeypatch.setenv("SGD_SUITE_CACHE", str(tmp_path / "cache"))
     folder = tmp_path / "MNIST" / "raw"
     folder.mkdir(parents=True)
@@ -91,7 +91,7 @@ def write_cifar(root: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", ["cifar10", "cifar100"])
 def test_cifar_is_read_where_torchvision_left_it(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(catalogue.DATASETS, name, dataclasses.replace(dataset(name), sizes=FEW))
+    monkeypatch.setitem(catalogue.DATASETS, name, dataclasses.replace(DATASETS[name], sizes=FEW))
     monkeypatch.setenv("SGD_SUITE_CACHE", str(tmp_path / "cache"))
     write_cifar(tmp_path, name, monkeypatch)
     images = load_images(name, "train", tmp_path)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from types import MappingProxyType
 from typing import Any, Literal
 
 from suite.models.settings import caffe
@@ -79,7 +78,7 @@ def training(
     epochs: int,
     tau: int = 1,
     devices: int | None = None,
-    evaluate: Mapping[str, int] = MappingProxyType({}),
+    evaluate: Mapping[str, int] | None = None,
     target: float | None = None,
 ) -> RunSpec:
     """A training run evaluated once an epoch; all methods read the same batches at the same rate.
@@ -102,7 +101,7 @@ def training(
             "workers": learners,
             "order": {"kind": "shuffled", "share": "pool"},
             "updates": turns * epochs,
-            "evaluate": {"every": turns, "train_examples": 500, **evaluate},
+            "evaluate": {"every": turns, "train_examples": 500, **(evaluate or {})},
             "record": {"every": 5},
         },
         seed,

@@ -32,14 +32,15 @@ def draw(frame: Frame, figure: Figure) -> None:
     law, system, strong, knee = forms.Law(500, 50_000), forms.System(1e-3, 8, 5e-2), 256, 8
     learners = [2**k for k in range(1, 13)]
     lines = (
-        (f"strong, M = {strong}", "-", forms.strong_scaling_seconds, strong, lambda p: strong),
-        (f"weak, M = {knee} P", "--", forms.weak_scaling_seconds, knee, lambda p: knee * p),
+        (f"strong, M = {strong}", "-", [strong] * len(learners)),
+        (f"weak, M = {knee} P", "--", [knee * p for p in learners]),
     )
     left, right = figure.subplots(1, 2)
-    for label, style, seconds, size, batch in lines:
-        left.plot(learners, [seconds(law, system, size, p) for p in learners], style, label=label)
-        right.plot(learners, [batch(p) for p in learners], style)
-    best = [forms.optimal_scaling_seconds(law, system, p) for p in learners]
+    for label, style, batches in lines:
+        seconds = [forms.convergence_seconds(law, system, m, p) for m, p in zip(batches, learners, strict=True)]
+        left.plot(learners, seconds, style, label=label)
+        right.plot(learners, batches, style)
+    best = [forms.minimal_seconds(law, system, p) for p in learners]
     left.plot(learners, best, linestyle=":", linewidth=2.2, label="optimal")
     right.plot(learners, [forms.optimal_batch(law, system, p) for p in learners], linestyle=":", linewidth=2.2)
     weak = forms.weak_scaling_is_optimal_from(law, system)

@@ -13,17 +13,8 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
+from paper_figures.inverse_law import law
 from paper_figures.inverse_law.drawing import logarithmic
-from paper_figures.inverse_law.law import (
-    TOLERANCE,
-    counted,
-    exponent,
-    families,
-    family_groups,
-    floors,
-    power,
-    power_told,
-)
 from paper_figures.inverse_law.settings import BY_NAME, LOOP, Row, law_runs, loop_runs
 from suite.batch_size.chosen import Knee, fit_knee
 from suite.claims.intervals import Interval, log_interval, log_slope, mean_interval, over_ends
@@ -59,14 +50,17 @@ def product(frame: Frame) -> Interval:
     return Interval(worst, worst, worst, len(errors))
 
 
-def law(frame: Frame, *rows: Row) -> Interval:
+def exponent(frame: Frame, *rows: Row) -> Interval:
     """One exponent over these curves."""
-    return exponent(*(families(frame, row).values() for row in rows))
+    return law.exponent(*(law.families(frame, row).values() for row in rows))
 
 
-told = lambda frame, *rows: f"the four MNIST curves; {power_told(power(law(frame, *rows), TOLERANCE))}"
-counted(EQ2, "law", MNIST, law, told, family_groups)
-counted(EQ2, "floor", MNIST, floors, groups=family_groups)
+def told(frame: Frame, *rows: Row) -> str:
+    return f"the four MNIST curves; {law.power_told(law.power(exponent(frame, *rows), law.TOLERANCE))}"
+
+
+law.counted(EQ2, "law", MNIST, exponent, told, law.family_groups)
+law.counted(EQ2, "floor", MNIST, law.floors, groups=law.family_groups)
 
 
 @EQ2.quantity("variance", ["noise"])

@@ -23,7 +23,7 @@ WORD_BATCHES = (100, 200, 400, 800, 1600, 3200, 6400)
 CORPORA = {
     "europarl": "Europarl de-en",
     "europarl_sample": "seven sittings of Europarl de-en",
-    "multi30k": "Multi30k captions de-en (a stand-in)",
+    "multi30k": "Multi30k de-en, a stand-in",
 }
 RATES = (0.1, 0.2, 0.5, 1.0)
 SEEDS = 5

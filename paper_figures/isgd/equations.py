@@ -9,7 +9,7 @@ from paper_figures.isgd import settings
 from paper_figures.isgd.fig8 import NAMES
 from paper_figures.isgd.settings import DIGITS, MNIST, NETWORKS, train
 from suite.claims.intervals import Interval, log_slope, mean_interval, paired_difference
-from suite.papers.figure import Artifact, Figure, Frame, Groups, RunSpec, np, pd
+from suite.papers.figure import Artifact, Figure, Frame, Groups, RunSpec, np, pd, scipy
 from suite.report.style import plain_numbers
 
 VARIANCE = RunSpec("isgd/variance", {**DIGITS, "batches": (4, 8, 16, 32, 64, 128), "draws": 300, "warm": 60})
@@ -94,9 +94,8 @@ def draw_variance(frame: Frame, figure: Figure) -> None:
 
 def line(batches: pd.Series, seconds: pd.Series) -> tuple[float, float, float]:
     """Slope in seconds per image, intercept in seconds, and share of the variance explained, of a fitted line."""
-    x, y = np.asarray(batches), np.asarray(seconds)
-    slope, intercept = np.polyfit(x, y, 1)
-    return float(slope), float(intercept), float(1 - (y - slope * x - intercept).var() / y.var())
+    fit = scipy.stats.linregress(batches, seconds)
+    return float(fit.slope), float(fit.intercept), float(fit.rvalue**2)
 
 
 def medians(frame: Frame, group: str) -> pd.DataFrame:
@@ -144,7 +143,7 @@ def draw_times(frame: Frame, figure: Figure) -> None:
         axes.set(title=NAMES[kind], xlabel="batch size (images)")
         axes.legend(title="line: Eq. 19 fitted; dotted: exchange alone")
         axes.set_ylim(bottom=0)
-    every[0].set_ylabel("time of one update (ms), measured on a CPU")
+    every[0].set_ylabel("time of an update (ms), on a CPU")
 
 
 # ---------------------------------------------------------------- Eq. 21: the loss after T updates

@@ -93,16 +93,15 @@ def done(found: Any) -> Any:
     return np.array([completion(trace) for trace in found.T])
 
 
-def epoch(at: float, found: Any) -> Interval:
-    """An epoch of completion; where it lies beyond the run's end, anything from there on."""
+def completed(group: str, of: Callable[[Any], float], frame: Frame) -> Interval:
+    """The epoch that ``of`` takes of those at which the batches of a run were done.
+
+    Where it lies beyond the run's end, anything from there on.
+    """
+    found = long(frame, group)
+    at = of(done(found))
     first = min(at, float(len(found)))
     return Interval(first, first, first if math.isfinite(at) else NEVER, 1)
-
-
-def completed(group: str, of: Callable[[Any], float], frame: Frame) -> Interval:
-    """The epoch that ``of`` takes of those at which the batches of a run were done."""
-    found = long(frame, group)
-    return epoch(of(done(found)), found)
 
 
 def finite(at: float, what: str) -> float:
@@ -218,7 +217,7 @@ def draw(
     epochs = int(rows["epoch"].max()) + 1
     if epochs < length:
         axes.axvspan(epochs, length, color="0.5", alpha=0.12, linewidth=0)
-        axes.text((epochs + length) / 2, 1.2, f"not run: {epochs} of {length} epochs", ha="center")
+        axes.text((epochs + length) / 2, 1.2, f"run: {epochs} of {length} epochs", ha="center")
     axes.set(xlim=(0, length), yscale="log", ylim=(1e-3, 4), xlabel="epoch (each batch once)", ylabel="loss (nats)")
     for claim in at_400:
         axes.plot(400, printed_value(claim), "o", markersize=7, label="printed: batches 3, 4", **PRINTED)

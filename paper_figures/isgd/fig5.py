@@ -16,18 +16,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from paper_figures.isgd import settings
-from paper_figures.isgd.pairs import (
-    PAIR,
-    column,
-    common_error,
-    data_of,
-    error_leads,
-    first_below,
-    log_speed,
-    tests,
-    until,
-)
+from paper_figures.isgd import pairs, settings
+from paper_figures.isgd.pairs import PAIR, column, common_error, data_of, tests
 from suite.claims.intervals import TIE, Interval, at_least, mean_interval
 from suite.lazy import Axes, Figure, np, pd, sns
 from suite.papers.artifact import ALL, FIRST, Artifact, Frame, Groups, Missing, Quantity
@@ -150,9 +140,9 @@ def where_all_end(frame: Frame) -> tuple[float, Interval]:
     return float(level), mean_interval(np.log(slow / fast).tolist())
 
 
-SPEED = Quantity(log_speed, PAIR, note=until)
+SPEED = Quantity(pairs.log_speed, PAIR, note=pairs.until)
 LEAD = Quantity(lead, PAIR, note=visible)
-TRAINING = Quantity(error_leads, PAIR, note="on the first training images")
+TRAINING = Quantity(pairs.error_leads, PAIR, note="on the first training images")
 for figure, quantities in {
     MNIST_ACCURACY: {"slightly-faster": SPEED, "isgd-at-least-sgd": LEAD, "sgd-dent": Quantity(dent, PAIR)},
     CIFAR_ACCURACY: {
@@ -196,7 +186,7 @@ def reached(frame: Frame) -> list[np.ndarray]:
         column = "top5_error"
     else:
         error = common_error(frame, *PAIR)
-    return [np.array([first_below(table, error, column) for table in tests(frame, group)]) for group in PAIR]
+    return [np.array([pairs.first_below(table, error, column) for table in tests(frame, group)]) for group in PAIR]
 
 
 def by_pair(of: Callable[[np.ndarray, np.ndarray], np.ndarray], frame: Frame) -> pd.Series | float:
@@ -207,7 +197,7 @@ def by_pair(of: Callable[[np.ndarray, np.ndarray], np.ndarray], frame: Frame) ->
 
 for name, of in {"gain": saved, "sooner": lambda slow, fast: np.log(slow / fast)}.items():
     TOP5.quantities[name] = Quantity(
-        partial(by_pair, of), PAIR, note=lambda frame: "" if frame.profile == "paper" else until(frame)
+        partial(by_pair, of), PAIR, note=lambda frame: "" if frame.profile == "paper" else pairs.until(frame)
     )
 
 

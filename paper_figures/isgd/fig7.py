@@ -16,7 +16,7 @@ from paper_figures.isgd import settings
 from paper_figures.isgd.settings import NETWORKS
 from suite.papers.figure import Artifact, Figure, Frame, Groups, Missing, np, pd, printed_value, sns
 from suite.papers.grades import machine_of
-from suite.report.style import INK, PALETTE
+from suite.report.style import INK, PALETTE, plain_numbers
 
 FULL = 1.05  # saturated: at most this multiple of the least time per image
 CARD = "TITAN X"  # the paper's
@@ -109,8 +109,6 @@ def table(kind: str, frame: Frame) -> pd.DataFrame:
 
 def draw(kind: str, named: str, frame: Frame, figure: Figure) -> None:
     """Normalised latency on logarithmic axes; a line across where one card and two are printed to be saturated."""
-    from matplotlib.ticker import StrMethodFormatter
-
     rows = table(kind, frame)
     (device, card), axes = machine(frame, kind), figure.subplots()
     looks: dict[str, Any] = {"label": f"{card}: median, middle half", "marker": "o"}
@@ -123,8 +121,8 @@ def draw(kind: str, named: str, frame: Frame, figure: Figure) -> None:
         name = f"printed: {gpus} {CARD} saturated at {printed:,g}"
         axes.axvline(printed, color=INK, linewidth=1.2, linestyle=line, label=name)
     axes.set(xlabel="batch size (images)", ylabel="time per image (largest = 1)", xscale="log", yscale="log")
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    plain_numbers(axes.xaxis, (1,))
+    plain_numbers(axes.yaxis, numbers="{x:g}")
     standing_in = f"; stand-in: {'another GPU' if device == 'cuda' else 'a CPU'} for {CARD}"
     axes.set_title(NAMES[kind] + ("" if CARD in card else standing_in))
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1))

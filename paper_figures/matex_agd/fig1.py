@@ -14,19 +14,9 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import pairwise
 
-from paper_figures.matex_agd import exchanges
+from paper_figures.matex_agd import exchanges, settings
 from paper_figures.matex_agd.exchanges import CASES
-from paper_figures.matex_agd.settings import (
-    COMPUTE,
-    EFFECTIVE_BATCH,
-    LABELS,
-    REMEDIED,
-    TRAINED,
-    WHOLE_CHECKPOINTS,
-    lenet,
-    lenet_rates,
-    whole_training,
-)
+from paper_figures.matex_agd.settings import REMEDIED, TRAINED
 from paper_figures.matex_agd.table1 import accuracies
 from suite.claims.intervals import Interval, at_least, least, log_interval, mean_interval
 from suite.papers.figure import Artifact, Axes, Figure, Frame, Groups, Missing, Quantity, np, pd, printed_value, sns
@@ -42,10 +32,10 @@ CHANGES = {
 NAMES = {exchanges.ALEXNET: "AlexNet", exchanges.GOOGLENET: "GoogLeNet"}
 BESIDE = {
     "a": ". Beside them LeNet's, measured over a link of three speeds",
-    "b": ". Beside them accuracies at the end of training, by delay",
+    "b": ". Beside them, where trained, accuracies at the end, by delay",
 }
 TRAINED_ON = {"paper": "AlexNet, ImageNet", "reduced": "narrow AlexNet, CIFAR-100"}
-WHOLE = {"paper": ("ImageNet", 45), "reduced": ("cifar100", WHOLE_CHECKPOINTS)}  # trainings' data and checkpoints
+WHOLE = {"paper": ("ImageNet", 45), "reduced": ("cifar100", settings.WHOLE_CHECKPOINTS)}  # data and checkpoints
 
 
 def runs(letter: str, profile: str) -> Groups:
@@ -54,14 +44,14 @@ def runs(letter: str, profile: str) -> Groups:
     (a) has the link. (b) has the trainings, and the hosts of all, as it speaks of the trends of all. (d) has the
     seconds of computing, which take some minutes of one core and are no part of ``smoke``.
     """
-    more = {
-        "a": exchanges.link_runs,
-        "b": lambda profile: {**whole_training(profile), **lenet(profile), **lenet_rates(profile)},
-        "c": lambda profile: {},
-        "d": lambda profile: {} if profile == "smoke" else {"compute": (COMPUTE,)},
-    }
-    hosts = exchanges.host_runs("abcd" if letter == "b" else letter, profile)
-    return {"layers": (exchanges.LAYERS,), **hosts, **more[letter](profile)}
+    found = {"layers": (exchanges.LAYERS,), **exchanges.host_runs("abcd" if letter == "b" else letter, profile)}
+    if letter == "a":
+        found |= exchanges.link_runs(profile)
+    if letter == "b":
+        found |= {**settings.whole_training(profile), **settings.lenet(profile), **settings.lenet_rates(profile)}
+    if letter == "d" and profile != "smoke":
+        found["compute"] = (settings.COMPUTE,)
+    return found
 
 
 def panel(letter: str) -> Artifact:
@@ -163,7 +153,7 @@ def enough(frame: Frame) -> float:
 
 def noted(text: str, frame: Frame) -> str:
     """A note with the data, the accuracy to be reached in %, and the updates of a training."""
-    updates = whole_training(frame.profile)["serial"][0].settings["updates"]
+    updates = settings.whole_training(frame.profile)["serial"][0].settings["updates"]
     return text.format(what=WHOLE[frame.profile][0], enough=100 * enough(frame), updates=updates)
 
 
@@ -191,10 +181,10 @@ for name, kind, text in (
     B.quantities[name] = Quantity(partial(kept_by_lenet, kind=kind), groups, note=text)
 
 
-def relief(frame: Frame, serial: str, delayed: str) -> Interval:
+def relief(frame: Frame, serial: str, delayed: str) -> pd.Series:
     """By how many points less a delay of three costs than at Caffe's defaults, paired by seed."""
     loss = ends(frame, "serial") - ends(frame, "agd3")
-    return mean_interval((loss - (ends(frame, serial) - ends(frame, delayed))).tolist())
+    return loss - (ends(frame, serial) - ends(frame, delayed))
 
 
 for name, rows in {
@@ -208,9 +198,9 @@ for name, rows in {
 
 
 @B.quantity("longer-loses", ("longer serial", "longer agd3"), note="points, at the end of 46 epochs")
-def loses_still(frame: Frame) -> Interval:
+def loses_still(frame: Frame) -> pd.Series:
     """By how many points serial training ends above a delay of three by the longer schedule, paired by seed."""
-    return mean_interval((ends(frame, "longer serial") - ends(frame, "longer agd3")).tolist())
+    return ends(frame, "longer serial") - ends(frame, "longer agd3")
 
 
 def largest_rates(frame: Frame, row: str) -> pd.Series:
@@ -262,14 +252,9 @@ B.quantities |= {
 }
 
 
-def mean_end(frame: Frame, row: str) -> Interval:
-    """Accuracy at the end of training, %, over seeds."""
-    return mean_interval(ends(frame, row).tolist())
-
-
 for row in (*TRAINED, *map(" ".join, REMEDIED)):
     B.quantities[f"end-{row.replace(' ', '-')}"] = Quantity(
-        partial(mean_end, row=row),
+        partial(ends, row=row),
         (row,),
         note=lambda frame: f"{WHOLE[frame.profile][0]}, accuracy at the end, %",
     )
@@ -310,9 +295,9 @@ def table(letter: str, frame: Frame) -> pd.DataFrame:
     measured.
     """
     rows = []
-    for devices, settings in exchanges.relative(frame, letter).items():
+    for devices, corners in exchanges.relative(frame, letter).items():
         for approach in exchanges.APPROACHES:
-            rates = [seen[approach] for seen in settings]
+            rates = [seen[approach] for seen in corners]
             ends = {"rate": rates[0], "low": min(rates), "high": max(rates)}
             rows.append({"approach": approach, "devices": devices, "source": "cost model", **ends})
     tables = [pd.DataFrame(rows)]
@@ -338,7 +323,7 @@ def draw(letter: str, frame: Frame, figure: Figure) -> None:
     else:
         exchanges.draw_bars(modelled, left)
         what = "cost model"
-    left.set_title(f"{what}: {NAMES[name]}, {machine.name}, batch {EFFECTIVE_BATCH[name]}", pad=20)
+    left.set_title(f"{what}: {NAMES[name]}, {machine.name}, batch {settings.EFFECTIVE_BATCH[name]}", pad=20)
     for axes in right if len(over_link) else ():
         exchanges.draw_link(over_link, exchanges.APPROACHES[1:], axes)
         axes.set_title("measured stand-in: LeNet, two workers over a link", pad=20)
@@ -355,7 +340,7 @@ def ends_table(frame: Frame) -> pd.DataFrame:
     for remedy, row in (*(("", row) for row in TRAINED), *REMEDIED):
         if frame.here(group := f"{remedy} {row}".strip()):
             seen = ends(frame, group).rename("accuracy").reset_index()
-            found.append(seen.assign(row=LABELS[row].removesuffix(", 1 device"), trained=CHANGES[remedy]))
+            found.append(seen.assign(row=settings.LABELS[row].removesuffix(", 1 device"), trained=CHANGES[remedy]))
     return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
 
 

@@ -10,14 +10,7 @@ from __future__ import annotations
 from paper_figures.rudra.experiments import EXPERIMENTS
 from suite.papers.artifact import Paper, artifacts_of
 
-MODULES = (
-    "systems",
-    *map("table{}".format, range(1, 5)),
-    *map("fig{}".format, range(4, 10)),
-    "rate",
-    "algorithms",
-    "equations",
-)
+NUMBERED = (*(f"table{n}" for n in range(1, 5)), *(f"fig{n}" for n in range(4, 10)))
 PAPER = Paper(
     name="rudra",
     title="Model Accuracy and Runtime Tradeoff in Distributed Deep Learning",
@@ -25,7 +18,7 @@ PAPER = Paper(
         "Suyog Gupta, Wei Zhang, Josh Milthorpe: Model Accuracy and Runtime Tradeoff in Distributed Deep Learning. "
         "arXiv:1509.04210, 2015."
     ),
-    artifacts=artifacts_of(__name__, *MODULES),
+    artifacts=artifacts_of(__name__, "systems", *NUMBERED, "rate", "algorithms", "equations"),
     experiments=EXPERIMENTS,
     link="https://arxiv.org/abs/1509.04210",
 )

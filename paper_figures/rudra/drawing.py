@@ -155,9 +155,7 @@ def draw_tradeoff(protocol: str, frame: Frame, figure: Figure) -> None:
         for row, colour, line in zip(dict.fromkeys(short), PALETTE, LINES, strict=False):
             for _, curve in frame.table("evaluations", row).groupby("seed"):
                 below.plot(curve["epoch"], 100 * curve["test_error"], color=colour, linestyle=line, label=row)
-        below.set(
-            xlabel="epoch", ylabel="test error (%)", title=f"shortened runs, which end long before {EPOCHS} epochs"
-        )
+        below.set(xlabel="epoch", ylabel="test error (%)", title=f"runs far shorter than {EPOCHS} epochs")
         below.legend(fontsize=7)
     key(figure, whole=bool((ours["source"] == WHOLE).any()))
 

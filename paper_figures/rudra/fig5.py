@@ -9,7 +9,7 @@ from paper_figures.rudra.settings import EPOCHS
 from suite.claims.intervals import Interval
 from suite.data.catalogue import DATASETS
 from suite.papers.figure import FIRST, Artifact, Figure, Frame, Groups, pd
-from suite.report.style import GRID
+from suite.report.style import GRID, named_ticks
 
 SHORT = ", shortened"
 CHANCE = 100 * (1 - 1 / DATASETS["cifar10"].classes)  # % of errors of one who guesses
@@ -71,6 +71,6 @@ def draw(frame: Frame, figure: Figure) -> None:
         axes.set_title(f"the first {epochs:.0f} of {EPOCHS} epochs, drops of the rate moved with them")
     elif absent:
         axes.set_title(f"not run: {'; '.join(absent)}")
-    axes.set(xscale="log", xlabel="epoch", ylabel="test error (%)", ylim=(0, 100))
-    axes.set_xticks(ticks := [at for at in (1, 2, 5, 10, 20, 50, 100, 140) if at <= epochs], map(str, ticks))
+    axes.set(xlabel="epoch", ylabel="test error (%)", ylim=(0, 100))
+    named_ticks(axes, [at for at in (1, 2, 5, 10, 20, 50, 100, 140) if at <= epochs])
     axes.legend(loc="lower left")

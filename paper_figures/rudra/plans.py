@@ -5,21 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from paper_figures.rudra.settings import (
-    BATCHES,
-    CIFAR_START,
-    EPOCHS,
-    IMAGENET_CONSTANTS,
-    IMAGENET_START,
-    JITTER,
-    LEARNERS,
-    LEARNERS_PER_NODE,
-    TRAINING_IMAGES,
-    Configuration,
-    at_profile,
-    cifar_server,
-    imagenet_server,
-)
+from paper_figures.rudra import settings
+from paper_figures.rudra.settings import BATCHES, IMAGENET_CONSTANTS, JITTER, LEARNERS, Configuration, at_profile
 from reference_impls.rudra_protocol import gradients_per_update
 from suite.papers.figure import Groups, RunSpec, printed, printed_value
 
@@ -79,12 +66,12 @@ def clock(n: int, learners: int = 30, jitter: float = JITTER, gradients: int = 6
 
 def messages(n: int, batch: int, learners: int = 30, gradients: int = 60_000) -> RunSpec:
     """Rudra-base under the CIFAR-10 network, message by message."""
-    return _protocol(n, learners, gradients, batch=batch, server=cifar_server(learners))
+    return _protocol(n, learners, gradients, batch=batch, server=settings.cifar_server(learners))
 
 
 def imagenet_messages(architecture: str, n: int, batch: int, learners: int, gradients: int = 20_000) -> RunSpec:
     """One of the three systems under the 289 MB network."""
-    server = imagenet_server(architecture, **IMAGENET_CONSTANTS)
+    server = settings.imagenet_server(architecture, **IMAGENET_CONSTANTS)
     return _protocol(n, learners, gradients, batch=batch, server=server)
 
 
@@ -103,7 +90,7 @@ def cifar_times() -> RunSpec:
             "calibrate": [[*row, printed_seconds(row)] for row in CALIBRATED],
             "predict": grid,
             "rounds": 24,
-            "images": EPOCHS * TRAINING_IMAGES,
+            "images": settings.EPOCHS * settings.TRAINING_IMAGES,
         },
     )
 
@@ -129,7 +116,7 @@ def systems(seed: int, *, loaded: bool) -> RunSpec:
     Fewer machines than in the adversarial case, filled as there. A message takes as large a share of a gradient's
     time as there, or, *loaded*, so much longer that as much travels over the root's link in that time.
     """
-    learners, numbers, seconds = 3 * LEARNERS_PER_NODE, 500_000, 1.0
+    learners, numbers, seconds = 3 * settings.LEARNERS_PER_NODE, 500_000, 1.0
     gradient = IMAGENET_CONSTANTS["per_call"] + IMAGENET_CONSTANTS["per_example"] * ADVERSARIAL["batch"]
     message = ADVERSARIAL["model_bytes"] / IMAGENET_CONSTANTS["bandwidth"] / gradient  # share of a gradient's time
     message *= ADVERSARIAL["learners"] / learners if loaded else 1
@@ -139,7 +126,7 @@ def systems(seed: int, *, loaded: bool) -> RunSpec:
             "systems": ["base", "adv", "adv*"],
             "n": 1,
             "learners": learners,
-            "per_leaf": LEARNERS_PER_NODE,
+            "per_leaf": settings.LEARNERS_PER_NODE,
             "numbers": numbers,
             "seconds": seconds,
             "jitter": JITTER,
@@ -164,7 +151,7 @@ def system_groups(profile: str) -> Groups:
 
 def cifar_left_out() -> RunSpec:
     """Each of the six calibration rows predicted from the five others, from the start that calibration takes."""
-    return left_out("cifar", cifar_times(), CIFAR_START)
+    return left_out("cifar", cifar_times(), settings.CIFAR_START)
 
 
 def imagenet_left_out() -> RunSpec:
@@ -172,10 +159,10 @@ def imagenet_left_out() -> RunSpec:
 
     So the fits begin where calibration does, and with the speed of gradients or of the network halved or doubled.
     """
-    per_call, per_example, bandwidth, memory = IMAGENET_START
+    per_call, per_example, bandwidth, memory = settings.IMAGENET_START
     slower = [(c * per_call, c * per_example, bandwidth, memory) for c in (0.5, 2)]
     wider = [(per_call, per_example, c * bandwidth, c * memory) for c in (0.5, 2)]
-    return left_out("imagenet", imagenet_times(), IMAGENET_START, *slower, *wider)
+    return left_out("imagenet", imagenet_times(), settings.IMAGENET_START, *slower, *wider)
 
 
 def left_out(model: str, fitted: RunSpec, *starts: Sequence[float]) -> RunSpec:

@@ -109,7 +109,8 @@ def draw(frame: Frame, figure: Figure) -> None:
     for group, marker, label in ((LOADED, "D", "24 processes, loaded"), (PACED, "^", "24 processes")):
         if not (real := rows[rows["source"] == group]).empty:
             axes.scatter(real["system"], real["share"], label=f"measured: {label}", marker=marker, **look)
-    names = [f"{row.system}\nby print {row.ratio:.3g} x as much\ncommunication" for row in theirs.itertuples()]
+    told = "by print {:.3g} s of messages\nfor 1 s of computing"
+    names = [f"{row.system}\n{told.format(row.ratio)}" for row in theirs.itertuples()]
     axes.set_xticks(range(len(names)), names)
     size, threads = ADVERSARIAL["model_bytes"] / 1e6, CORES_PER_NODE // LEARNERS_PER_NODE
     case = f"mu = {ADVERSARIAL['batch']}, {ADVERSARIAL['learners']} learners of {threads} threads, {size:.0f} MB"

@@ -101,4 +101,4 @@ def draw(frame: Frame, figure: Figure) -> None:
             print_ = f"printed for ImageNet: {printed_value(f'rudra/table4/{name}-top1'):.2f}%"
             axes.annotate(print_, (ended["value"].min(), at), (0, 7), textcoords="offset points", size=8)
         axes.set(xlabel="top-1 error at the end (%), a mark a seed", title=f"stand-in: {stand_in.NAME}")
-    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower left", ncols=4)

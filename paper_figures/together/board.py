@@ -15,12 +15,12 @@ Where no seed arrived, the ratio is the budget over SGD's arrivals, and is shown
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from paper_figures.together.methods import Method, Trial, methods, study, trials
+from paper_figures.together.methods import Method, methods, study, trials
 from paper_figures.together.seconds import LINKS, MIDDLE, TIMES, Costs
 from paper_figures.together.tasks import CIFAR10, CIFAR100, DIGITS, MNIST, MULTI30K, Task
 from suite.claims.intervals import Interval, holm, mean_interval, quantile, tail
@@ -48,33 +48,18 @@ class Ratio(NamedTuple):
         value: mean of the score itself.
         bound: ">=" where a seed missed the target, "<=" where one of SGD's did, "<>" where seeds of both did, so that
             the ratio could be any, "" elsewhere.
-        says: "less" or "more" where the difference stands after Holm's correction over the methods, "" elsewhere.
         missed: whether no seed reached the target.
     """
 
     log: Interval
     value: float
     bound: str
-    says: str = ""
     missed: bool = False
 
     @property
     def shown(self) -> Interval:
         """The mean log ratio with its interval, or alone where the interval is that of SGD's seeds."""
         return replace(self.log, low=self.log.mean, high=self.log.mean) if self.missed else self.log
-
-
-@dataclass(frozen=True)
-class Row:
-    """A method on the board."""
-
-    method: Method
-    run: str  # the id of its study
-    trial: Trial  # the chosen one
-    edge: bool  # whether its rate is the lowest or the highest that was tried
-    seeds: int
-    reached: int  # seeds that came to the target
-    ratios: dict[str, Ratio]  # by score
 
 
 def runs(artifact: str, profile: str) -> Groups:
@@ -120,46 +105,21 @@ def ratio(ours: pd.DataFrame, base: pd.DataFrame, score: str) -> Ratio:
     return Ratio(log, value, bound, missed=not ours["reached"].any())
 
 
-def board(artifact: str, frame: Frame, budget: int | None = None) -> list[Row]:
-    """The rows whose studies are stored, at the task's budget or a smaller one.
-
-    Raises Missing without SGD's study, to which all are compared.
-    """
-    task = PROFILES[artifact].get(frame.profile)
-    if task is None:
-        raise Missing(f"no runs of {artifact} at {frame.profile}")
-    limit = min(budget or task.budget, task.budget)
-    known = {method.name: method for method in methods(task)}
-    base = scores(task, known[BASE], frame, limit)
-    rows = [row(task, method, frame, base, limit) for method in known.values() if frame.whole(method.name)]
-    for score in SCORES:
-        decide(rows, score)
-    return rows
-
-
-def row(task: Task, method: Method, frame: Frame, base: pd.DataFrame, budget: int) -> Row:
-    """One method's row, before anything is decided."""
-    ours, drawn, run = scores(task, method, frame, budget), trials(task, method), frame.run(method.name)
-    rates = [trial.rate / (1 if method.adaptive else 1 - trial.momentum) for trial in drawn]
-    choice = run.results["choice"]
-    ratios = {score: ratio(ours, base, score) for score in SCORES}
-    edge = rates[choice] in (min(rates), max(rates))
-    return Row(method, run.id, drawn[choice], edge, len(ours), int(ours["reached"].sum()), ratios)
-
-
-def decide(rows: list[Row], score: str) -> None:
-    """Say of a score where a method differs from SGD, at 5% after Holm over the studies of the board.
+def decided(methods: Sequence[Method], ratios: Mapping[str, Ratio]) -> dict[str, str]:
+    """By name "less" or "more" where a method differs from SGD, at 5% after Holm over the studies of the board.
 
     Methods that share a study are in the family once: each is judged in the place of the other.
     """
-    rivals = [each for each in rows if each.method.name != BASE]
-    family = {each.run: p_value(each.ratios[score]) for each in rivals if not each.method.shares}
-    for each in rivals:
-        found = each.ratios[score]
-        p_values = {**family, each.run: p_value(found)}
+    rivals = [method for method in methods if method.name != BASE]
+    family = {method.name: p_value(ratios[method.name]) for method in rivals if not method.shares}
+    said = {}
+    for method in rivals:
+        found, study = ratios[method.name], method.shares or method.name
+        p_values = {**family, study: p_value(found)}
         stands = dict(zip(p_values, holm(list(p_values.values()), LEVEL), strict=True))
-        if stands[each.run]:
-            each.ratios[score] = found._replace(says="less" if found.log.mean < 0 else "more")
+        if stands[study]:
+            said[method.name] = "less" if found.log.mean < 0 else "more"
+    return said
 
 
 def p_value(found: Ratio) -> float:
@@ -195,31 +155,46 @@ def arrived(scored: Callable[[Method], pd.DataFrame], method: Method, frame: Fra
 
 
 def table(artifact: str, frame: Frame, budget: int | None = None) -> pd.DataFrame:
-    """The board as a table: a row per method and score.
+    """The board: a row per method whose study is stored and score, at the task's budget or a smaller one.
 
     ``ratio``, ``low`` and ``high`` are to SGD, all three equal where no seed arrived; ``value`` is the mean of the
-    score itself. ``bound`` is as in :class:`Ratio`, and ``says`` marks what stands after Holm's correction.
+    score itself. ``bound`` is as in :class:`Ratio`, and ``says`` marks what stands after Holm's correction. ``rate``,
+    ``momentum`` and ``own`` are those of the chosen trial; ``edge`` is whether its rate is the lowest or the highest
+    that was tried. Raises Missing without SGD's study, to which all are compared.
     """
-    return pd.DataFrame(
-        {
-            "method": each.method.label,
-            "learners": each.method.learners,
-            "seeds": each.seeds,
-            "reached": each.reached,
-            "score": score,
-            "value": found.value,
-            "ratio": math.exp(found.log.mean),
-            "low": math.exp(found.shown.low),
-            "high": math.exp(found.shown.high),
-            "bound": found.bound,
-            "says": found.says,
-            **each.trial._asdict(),
-            "own parameter": each.method.own[0],
-            "edge": each.edge,
-        }
-        for each in board(artifact, frame, budget)
-        for score, found in each.ratios.items()
-    )
+    task = PROFILES[artifact].get(frame.profile)
+    if task is None:
+        raise Missing(f"no runs of {artifact} at {frame.profile}")
+    limit = min(budget or task.budget, task.budget)
+    shown = [method for method in methods(task) if method.name == BASE or frame.whole(method.name)]
+    scored = {method.name: scores(task, method, frame, limit) for method in shown}
+    ratios = {score: {name: ratio(ours, scored[BASE], score) for name, ours in scored.items()} for score in SCORES}
+    said = {score: decided(shown, found) for score, found in ratios.items()}
+    rows = []
+    for method in shown:
+        ours, drawn, choice = scored[method.name], trials(task, method), frame.run(method.name).results["choice"]
+        rates = [trial.rate / (1 if method.adaptive else 1 - trial.momentum) for trial in drawn]
+        for score in SCORES:
+            found = ratios[score][method.name]
+            rows.append(
+                {
+                    "method": method.label,
+                    "learners": method.learners,
+                    "seeds": len(ours),
+                    "reached": int(ours["reached"].sum()),
+                    "score": score,
+                    "value": found.value,
+                    "ratio": math.exp(found.log.mean),
+                    "low": math.exp(found.shown.low),
+                    "high": math.exp(found.shown.high),
+                    "bound": found.bound,
+                    "says": said[score].get(method.name, ""),
+                    **drawn[choice]._asdict(),
+                    "own parameter": method.own[0],
+                    "edge": rates[choice] in (min(rates), max(rates)),
+                }
+            )
+    return pd.DataFrame(rows)
 
 
 STEM = 1.15  # of an arrow without an interval: the factor from the mark to its head
@@ -232,19 +207,21 @@ PANELS = {  # score -> what the panel says
 
 def draw(artifact: str, frame: Frame, figure: Figure) -> None:
     """A line for each method and a panel for each score, all relative to SGD; filled where the difference stands."""
-    found = board(artifact, frame)
-    learners = sorted({each.method.learners for each in found})
-    looks = {k: (PALETTE[i], MARKERS[i]) for i, k in enumerate(learners)}
+    rows = table(artifact, frame)
+    looks = {k: (PALETTE[i], MARKERS[i]) for i, k in enumerate(sorted(rows["learners"].unique()))}
     panels = figure.subplots(1, len(PANELS), sharey=True)
     for axes, (score, said) in zip(panels, PANELS.items(), strict=True):
         axes.axvline(1, color=INK, linewidth=0.8, linestyle="-")
-        for place, each in enumerate(found):
-            draw_ratio(axes, place, each.ratios[score], *looks[each.method.learners])
+        for place, each in enumerate(rows[rows["score"] == score].to_dict("records")):
+            draw_ratio(axes, place, each, *looks[each["learners"]])
         axes.set(xscale="log", xlabel=said)
         low, high = axes.get_xlim()  # ticks nearer to each other in a panel that spans less than a decade
         plain_numbers(axes.xaxis, (1, 2, 5) if high >= 10 * low else (0.7, 1, 1.5, 2, 3, 5), "{x:g}")
-    some = ["" if each.reached == each.seeds else f" ({each.reached} of {each.seeds})" for each in found]
-    panels[0].set_yticks(range(len(found)), [each.method.label + few for each, few in zip(found, some, strict=True)])
+    labels = [
+        each.method if each.reached == each.seeds else f"{each.method} ({each.reached} of {each.seeds})"
+        for each in rows[rows["score"] == "gradients"].itertuples()
+    ]
+    panels[0].set_yticks(range(len(labels)), labels)
     panels[0].invert_yaxis()
     for k, (colour, marker) in looks.items():
         panels[0].plot([], [], marker, color=colour, label=f"{k} learner{'s' if k > 1 else ''}")
@@ -255,16 +232,16 @@ def draw(artifact: str, frame: Frame, figure: Figure) -> None:
     figure.legend(loc="outside upper center", ncols=len(looks), title=said)
 
 
-def draw_ratio(axes: Axes, place: int, ratio: Ratio, colour: str, marker: str) -> None:
-    """One ratio with its interval; an arrow to the side on which it has no bound."""
-    at, low, high = (math.exp(value) for value in (ratio.log.mean, ratio.shown.low, ratio.shown.high))
-    if ratio.missed:
+def draw_ratio(axes: Axes, place: int, row: Mapping[Any, Any], colour: str, marker: str) -> None:
+    """The ratio of a row with its interval; an arrow to the side on which it has no bound."""
+    low, high = row["low"], row["high"]
+    if not row["reached"]:
         high *= STEM
     axes.plot([low, high], [place, place], color=colour, linestyle="-", linewidth=1.4)
-    fill = "full" if ratio.says else "none"
-    axes.plot(at, place, marker=marker, color=colour, linestyle="none", fillstyle=fill, markersize=5.5)
+    fill = "full" if row["says"] else "none"
+    axes.plot(row["ratio"], place, marker=marker, color=colour, linestyle="none", fillstyle=fill, markersize=5.5)
     for end, arrow in ((low, "<"), (high, ">")):
-        if arrow in ratio.bound:
+        if arrow in row["bound"]:
             axes.plot(end, place, marker=arrow, color=colour, linestyle="none", markersize=4)
 
 

@@ -19,7 +19,6 @@ class Task:
     """One task. Counts called gradients are of gradient evaluations of ``batch`` images."""
 
     name: str
-    title: str
     data: Mapping[str, Any]
     model: Mapping[str, Any]
     subset: int  # training images that trainings read
@@ -61,9 +60,8 @@ TRANSFORMER = ((0, 10_240), *[(1_572_864, 16_768), (2_097_152, 33_216)] * 2, (39
 # fmt: on
 QUICK = ((2_457_600, 2_432), (6_553_600, 25_632), (3_276_800, 51_264), (65_536, 65_600), (640, 650))
 
-DIGITS = Task(
+DIGITS = Task(  # which prove the machinery and are no result
     name="mnist",
-    title="digits, which prove the machinery and are no result",
     data={"name": "digits", "transform": "unit"},
     model={"name": "caffe_lenet"},
     subset=1000,
@@ -81,7 +79,6 @@ DIGITS = Task(
 )
 MNIST = Task(
     name="mnist",
-    title="LeNet on 24,000 images of MNIST, batches of 16",
     data={"name": "mnist", "transform": "scale"},
     model={"name": "caffe_lenet"},
     subset=24_000,  # 1,500 batches, so that ISGD's control chart, which needs an epoch, is in use before the target
@@ -98,7 +95,6 @@ MNIST = Task(
 )
 CIFAR10 = Task(
     name="cifar10",
-    title="Caffe's CIFAR-10 quick network, batches of 32",
     data={"name": "cifar10", "transform": "mean-image"},
     model={"name": "caffe_cifar_quick"},
     subset=45_000,
@@ -118,7 +114,6 @@ CIFAR10 = Task(
 )
 CIFAR100 = Task(
     name="cifar100",
-    title="ResNet-20 on 45,000 images of CIFAR-100, batches of 64",
     data={"name": "cifar100", "transform": "standardise"},
     model={"name": "resnet20", "classes": 100},
     subset=45_000,
@@ -137,7 +132,6 @@ CIFAR100 = Task(
 )
 MULTI30K = Task(
     name="multi30k",
-    title="a transformer on the characters of Multi30k's English captions, batches of 16 windows",
     data={"name": "multi30k_characters", "transform": "as-is", "digest": "8b5ff64844bac119"},
     model={"name": "character_transformer"},
     subset=8_192,  # windows, 512 batches

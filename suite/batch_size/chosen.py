@@ -190,9 +190,7 @@ class Choice:
         axes.plot(batches, middle, "o-", label="predicted")
         axes.plot([self.batch], [self.predicted[self.batch]], "s", markersize=9, label=f"chosen: {self.batch}")
         axes.set_xscale("log", base=2)
-        axes.set_yscale("log")
-        axes.set_xlabel("batch size")
-        axes.set_ylabel("seconds to converge")
+        axes.set(yscale="log", xlabel="batch size", ylabel="seconds to converge")
         axes.legend()
         return axes
 

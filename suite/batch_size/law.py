@@ -227,15 +227,12 @@ def _minimise(
     """Least squares from a start at which all predictions are positive; steps to where one is not are shortened."""
     start = np.concatenate([[floor, sensitivity], np.zeros(effects.shape[1])])
 
-    def residual(theta: np.ndarray) -> np.ndarray:
+    def residual(theta: np.ndarray, inverse: np.ndarray, effects: np.ndarray) -> np.ndarray:
         return _model(theta, inverse, effects) - y
 
-    def jacobian(theta: np.ndarray) -> np.ndarray:
-        return _jacobian(theta, inverse, effects)
-
-    exact = {"ftol": 1e-15, "xtol": 1e-15, "gtol": 1e-15}
+    options = {"x_scale": "jac", "ftol": 1e-15, "xtol": 1e-15, "gtol": 1e-15, "args": (inverse, effects)}
     with np.errstate(invalid="ignore", divide="ignore"):
-        return scipy.optimize.least_squares(residual, start, jacobian, x_scale="jac", **exact).x
+        return scipy.optimize.least_squares(residual, start, _jacobian, **options).x
 
 
 def _lack_of_fit(y: np.ndarray, batch: np.ndarray, effects: np.ndarray, residual: np.ndarray) -> float | None:

@@ -98,7 +98,7 @@ class Search:
         self._anchor = (update, state)  # the last test on the grid, passed
         self._ahead: tuple[int, State] | None = None  # the grid's test that found a crossing, while replaying
         self._replayed: list[Monitor] = []  # monitors whose crossing is being looked for
-        self._position = (update, state)
+        self.position = (update, state)  # updates done and the state after them, from which to continue
 
     @property
     def done(self) -> bool:
@@ -111,15 +111,10 @@ class Search:
         return self._ahead is None
 
     @property
-    def position(self) -> tuple[int, State]:
-        """Updates done and the state after them, from which to continue."""
-        return self._position
-
-    @property
     def next_update(self) -> int:
         """After how many updates the search wants to see the state: a share ``growth`` more, ``every`` at least."""
         if self._ahead is not None:
-            return self._position[0] + 1
+            return self.position[0] + 1
         update = self._anchor[0]
         return min(update + max(self.every, math.floor(update * self.growth)), self.limit)
 
@@ -146,9 +141,9 @@ class Search:
                     crossing.append(monitor)
         if crossing:
             self._replayed, self._ahead = crossing, (update, state)
-            self._position = self._anchor
+            self.position = self._anchor
         else:
-            self._anchor = self._position = (update, state)
+            self._anchor = self.position = (update, state)
 
     def _in_replay(self, update: int, state: State) -> None:
         assert self._ahead is not None
@@ -156,9 +151,9 @@ class Search:
             if monitor.pending:
                 reading = monitor.test(state)
                 monitor.record(update, reading)
-        self._position = (update, state)
+        self.position = (update, state)
         if update == self._ahead[0]:
-            self._anchor = self._position = self._ahead
+            self._anchor = self.position = self._ahead
             self._ahead, self._replayed = None, []
 
 

@@ -323,7 +323,6 @@ def _fallen(verdict: Verdict, since: str) -> Verdict:
         return later
     if word == verdict.verdict:  # the registered rule says so too
         return replace(verdict, exploratory=None)
-    if verdict.exploratory is None:
-        said = f"by its own interval; corrected with the {count} claims on the same runs, exploratory: {word}"
-        verdict = replace(verdict, why=said)
-    return replace(verdict, exploratory=later)
+    said = f"corrected as one of {count} claims on the same runs, exploratory: {word}"
+    before = "by its own interval" if verdict.exploratory is None else verdict.why
+    return replace(verdict, why=f"{before}; {said}", exploratory=later)

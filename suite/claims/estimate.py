@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import lt
 from typing import Any
@@ -85,6 +85,8 @@ def over_seeds(value: Value, runs: Iterable[str] = (), note: str = "", *, proxy:
         value = mean_interval(value.tolist())
     several = value if isinstance(value, list | tuple) else [value]
     found = [each if isinstance(each, Interval) else Interval(each, each, each, 1) for each in several]
+    freedoms = [i.freedom for i in found if i.low < i.high]
+    ranged = bool(freedoms) and all(freedom is None for freedom in freedoms)
     return Estimate(
         tuple(float(i.mean) for i in found),
         tuple(float(i.low) for i in found),
@@ -93,12 +95,5 @@ def over_seeds(value: Value, runs: Iterable[str] = (), note: str = "", *, proxy:
         tuple(runs),
         note,
         proxy,
-        _fewest([i.freedom for i in found if i.low < i.high]),
+        None if ranged else min(filter(None, freedoms), default=0),
     )
-
-
-def _fewest(freedoms: Sequence[float | None]) -> float | None:
-    """The fewest degrees of freedom that count for several intervals with a width."""
-    if freedoms and not any(freedom is not None for freedom in freedoms):
-        return None
-    return min(filter(None, freedoms), default=0)

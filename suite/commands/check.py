@@ -28,7 +28,8 @@ from suite.papers.catalogue import entries, select
 from suite.papers.evidence import ids_of_user
 from suite.papers.measurement import judge_artifacts, measure, measurements
 from suite.report.drawing import write
-from suite.report.numerals import few, ours, printed, values
+from suite.report.numerals import few, printed, values
+from suite.report.verdict_details import shown
 from suite.runs.archive import Runs
 from suite.runs.comparison import Survey
 
@@ -90,7 +91,7 @@ def table(found: Sequence[Verdict]) -> Table:
         made.columns[3].no_wrap = True
     for verdict in found:
         name = Text("  " + folded(verdict.claim.id.rpartition("/")[2], NAMES).replace("\n", "\n  "))
-        cells = [name, Text(few(printed(verdict.claim))), Text(measured(verdict))]
+        cells = [name, Text(few(printed(verdict.claim))), Text(shown(verdict))]
         made.add_row(*cells, *([Text(verdict.rests_on)] if graded else []), coloured(verdict))
     return made
 
@@ -102,17 +103,6 @@ def sheet(first: str, *others: str) -> Table:
     for title in others:
         made.add_column(title)
     return made
-
-
-def measured(verdict: Verdict) -> str:
-    """Our value with its interval and unit; one that decides nothing says so."""
-    if verdict.measured:
-        return few(ours(verdict.measured, verdict.claim))
-    if not verdict.proxy:
-        return ""
-    speaks = stand_in(verdict)
-    label = "shown only" if speaks == "number" else f"stand-in, {speaks}"
-    return f"{label}: {few(ours(verdict.proxy, verdict.claim))}"
 
 
 def coloured(verdict: Verdict) -> Text:
@@ -154,14 +144,8 @@ def _measured(measured: Estimate | None) -> dict[str, Any] | None:
     if measured is None:
         return None
     clean = lambda numbers: [n if abs(n) != float("inf") and n == n else str(n) for n in numbers]
-    return {
-        "values": clean(measured.values),
-        "low": clean(measured.low),
-        "high": clean(measured.high),
-        "n": measured.n,
-        "runs": list(measured.runs),
-        "note": measured.note,
-    }
+    spans = {name: clean(getattr(measured, name)) for name in ("values", "low", "high")}
+    return spans | {"n": measured.n, "runs": list(measured.runs), "note": measured.note}
 
 
 def row(verdict: Verdict) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -245,21 +244,6 @@ def within(made: Sequence[Stage], budget: float, workers: int) -> tuple[list[Sta
         passed += stage.seconds(workers) if fits else 0.0
         (fitting if fits else rest).append(stage)
     return fitting, rest
-
-
-def stages(
-    selection: Iterable[tuple[Paper, list[Artifact]]],
-    planned: Sequence[Planned],
-    profile: str,
-    device: str,
-    have: Collection[str] = (),
-    budget: float = math.inf,
-    workers: int = 1,
-) -> list[list[Planned]]:
-    """The runs of :func:`ranked` by stage, those that fit the budget first; those in ``have`` are the last stage."""
-    known = sorted((p for p in planned if p.spec.id in have), key=lambda p: p.seconds)
-    fitting, rest = within(ranked(selection, planned, profile, device, have), budget, workers)
-    return [stage for stage in [*(list(each.runs) for each in (*fitting, *rest)), known] if stage]
 
 
 def deciding(made: Sequence[Stage], budget: float, workers: int) -> list[Stage]:

@@ -13,10 +13,9 @@ import typer
 
 from suite.claims.judge import PROFILES
 from suite.clock import counted, duration
-from suite.commands import options
+from suite.commands import options, planning
 from suite.commands.options import RunOptions
 from suite.commands.planning import Planned, Selection, calibrated, keep_wanted, plan, several, without_data
-from suite.commands.planning import stages as by_value
 from suite.commands.submit import submit_artifacts
 from suite.experiment import CHECKPOINT_SECONDS, RunSpec
 from suite.files import now_in
@@ -170,10 +169,9 @@ def run_artifacts(selection: Selection, asked: Sequence[str], options: RunOption
 def stages_of(selection: Selection, chosen: Chosen, options: RunOptions, device: str) -> dict[str, int]:
     """By run, its place in the order of those that decide most claims in the time that there is."""
     have = {*chosen.stored, *with_committed(options.store).ids()}
-    made = by_value(
-        selection, chosen.mine, options.profile, device, have, options.budget or math.inf, options.workers
-    )
-    return {item.spec.id: place for place, stage in enumerate(made) for item in stage}
+    made = planning.ranked(selection, chosen.mine, options.profile, device, have)
+    fitting, rest = planning.within(made, options.budget or math.inf, options.workers)
+    return {item.spec.id: place for place, stage in enumerate([*fitting, *rest]) for item in stage.runs}
 
 
 def show(report: RunReport, artifact: str, progress: Progress) -> None:

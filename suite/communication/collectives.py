@@ -144,13 +144,8 @@ class CountingCollective:
     inner: Collective
     sent: int = 0
 
-    @property
-    def workers(self) -> int:
-        return self.inner.workers
-
-    @property
-    def rows(self) -> int:
-        return self.inner.rows
+    def __post_init__(self) -> None:
+        self.workers, self.rows = self.inner.workers, self.inner.rows
 
     def start(self, rows: Tensor, each: int | None = None) -> Pending:
         inner: Any = self.inner

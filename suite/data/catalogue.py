@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from suite.tables import Table, UnknownName
+from suite.tables import Table
 
 
 class DataError(ValueError):
@@ -81,18 +81,6 @@ def _with_tuples(value: Any) -> Any:
 DATASETS: Table[DatasetInfo] = Table("data set", _entries())
 
 
-def dataset(name: str) -> DatasetInfo:
-    """The entry called ``name``.
-
-    Raises:
-        DataError: there is none.
-    """
-    try:
-        return DATASETS[name]
-    except UnknownName as error:
-        raise DataError(str(error)) from None
-
-
 def cache_folder() -> Path:
     """Where decoded sets are kept: ``$SGD_SUITE_CACHE``, else below the user's cache."""
     named = os.environ.get("SGD_SUITE_CACHE")
@@ -115,7 +103,7 @@ def locate(name: str, root: Path | None = None) -> Path | None:
 
     Cheap: lists folders, opens no file.
     """
-    info = dataset(name)
+    info = DATASETS[name]
     if info.embedded:
         return None
     base = data_root(root)
@@ -134,7 +122,7 @@ def split_files(name: str, split: str, folder: Path) -> list[Path]:
     Text files are ``*.de`` and ``*.en``; where a folder holds several corpora, those whose name contains the
     split's win. The lists of a split that is absent, and of a folder that does not exist, are empty.
     """
-    info = dataset(name)
+    info = DATASETS[name]
     prefix = info.prefix(split)
     shards = sorted(folder.glob(f"{prefix}-*.parquet"))
     if shards:
@@ -163,7 +151,7 @@ def present_files(name: str, split: str, root: Path | None = None) -> tuple[Path
 
 def available(name: str, root: Path | None = None) -> tuple[bool, str]:
     """Whether every split of the set is here, and where, or what is missing and how to get it. Cheap."""
-    info = dataset(name)
+    info = DATASETS[name]
     if info.embedded:
         return True, f"{name} is generated, nothing to download"
     try:
@@ -175,7 +163,7 @@ def available(name: str, root: Path | None = None) -> tuple[bool, str]:
 
 def missing(name: str, root: Path | None = None) -> str:
     """One sentence on where the set was looked for and how to get it."""
-    info = dataset(name)
+    info = DATASETS[name]
     place = f"{info.hub or info.folders[0]}/{info.config}"
     cure = ""
     if info.hub and info.revision:

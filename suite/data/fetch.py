@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from suite.data.catalogue import DataError, data_root, dataset, locate, missing
+from suite.data.catalogue import DATASETS, DataError, data_root, locate, missing
 
 
 def fetch(name: str, root: Path | None = None) -> Path | None:
@@ -14,7 +14,7 @@ def fetch(name: str, root: Path | None = None) -> Path | None:
     Raises:
         DataError: no revision is pinned, the download failed, or a file is not the one of that revision.
     """
-    info = dataset(name)
+    info = DATASETS[name]
     if info.embedded:
         return None
     if info.hub is None or info.revision is None:
@@ -34,9 +34,10 @@ def fetch(name: str, root: Path | None = None) -> Path | None:
         )
     except (HfHubHTTPError, OfflineModeIsEnabled, OSError) as error:
         # the licence of ImageNet is accepted on its page, with a token, before the Hub hands it out
+        why = f"{type(error).__name__}: {error}".partition("\n")[0]
         raise DataError(
             f"{name}: {info.hub} at {info.revision[:12]} could not be downloaded "
-            f"({_first_line(error)}); check the connection and your access to it, "
+            f"({why}); check the connection and your access to it, "
             f"or copy its files to {target} from another machine"
         ) from error
     for file, expected in info.sha256.items():
@@ -62,8 +63,3 @@ def _check_digest(name: str, path: Path, expected: str) -> None:
             f"{name}: {path.name} has the SHA-256 {found[:12]}..., where that of the pinned revision is "
             f"{expected[:12]}...; it was moved to {aside}. Look at what HF_ENDPOINT names, and fetch it again"
         )
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

@@ -33,7 +33,7 @@ from PIL import Image
 from torch import Tensor
 
 from suite.data import parquet
-from suite.data.catalogue import DataError, dataset, present_files
+from suite.data.catalogue import DATASETS, DataError, present_files
 
 END = b"\xff\xd9"  # the last marker of a JPEG; torchvision shows what there is of a file that lacks it
 
@@ -95,9 +95,6 @@ def _by_pillow(image: Image.Image, side: int) -> np.ndarray:
 
 TOGETHER = 32  # rows of a shard read at a time
 
-Row = tuple[str, bytes, int]
-"""Where it stands, the encoded picture, its label."""
-
 
 class Shards:
     """Parquet files of the Hub, their rows in the order of the files. Reads the footers.
@@ -111,20 +108,11 @@ class Shards:
         self._ends = list(accumulate(parquet.count_rows("imagenet", [file]) for file in files))
         self.examples = self._ends[-1]
 
-    def rows(self, first: int) -> Iterator[Row]:
-        classes = dataset("imagenet").classes
+    def rows(self, first: int) -> Iterator[parquet.Picture]:
         shard = bisect_right(self._ends, first)
         skip = first - (self._ends[shard - 1] if shard else 0)
         while True:
-            file = self.files[shard]
-            row = 0
-            for table in parquet.batches("imagenet", file, dataset("imagenet").columns, rows=TOGETHER):
-                begin = max(0, skip - row)
-                for at, entry in enumerate(table.slice(begin).to_pylist(), start=row + begin):
-                    where = f"imagenet: row {at} of {file}"
-                    label = parquet.labelled(entry["label"], classes, where)
-                    yield where, parquet.encoded(entry["image"], where), label
-                row += len(table)
+            yield from parquet.pictures(DATASETS["imagenet"], self.files[shard], skip, rows=TOGETHER)
             shard, skip = (shard + 1) % len(self.files), 0
 
 
@@ -147,8 +135,8 @@ class ClassFolders:
         self._files = sorted(relative, key=lambda file: hashlib.sha256(file[0].encode()).digest())
         self.examples = len(self._files)
 
-    def rows(self, first: int) -> Iterator[Row]:
-        classes, row = dataset("imagenet").classes, first
+    def rows(self, first: int) -> Iterator[parquet.Picture]:
+        classes, row = DATASETS["imagenet"].classes, first
         while True:
             name, label = self._files[row % self.examples]
             where = f"imagenet: {self.place / name}"
@@ -162,7 +150,7 @@ class ClassFolders:
 
 def open_rows(split: str, root: Path | None) -> Shards | ClassFolders:
     """A split in whichever layout it lies below ``root``. Raises DataError where it is absent or incomplete."""
-    dataset("imagenet").prefix(split)
+    DATASETS["imagenet"].prefix(split)
     _, files = present_files("imagenet", split, root)
     found = ClassFolders(files[0]) if files[0].is_dir() else Shards(files)
     if not found.examples:

@@ -10,6 +10,7 @@ import hashlib
 import io
 from functools import cache
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ from torch import Tensor
 
 from suite.data import embedded, parquet
 from suite.data.cache import Decoded, cached, decoded, source_key
-from suite.data.catalogue import DataError, DatasetInfo, cache_folder, dataset, present_files
+from suite.data.catalogue import DATASETS, DataError, DatasetInfo, cache_folder, present_files
 from suite.data.text import character_windows, load_pairs
 
 
@@ -60,7 +61,7 @@ def load_images(
     Raises:
         DataError: the set is absent, incomplete or damaged, or an option does not fit it.
     """
-    info = dataset(name)
+    info = DATASETS[name]
     _check_request(info, split, size, examples)
     if name == "digits":
         found = _digits(split, 28 if size is None else size)
@@ -98,7 +99,7 @@ def _check_request(info: DatasetInfo, split: str, size: int | None, examples: in
 @cache
 def _of_ones_own(name: str, split: str) -> Decoded:
     """A split of a set that a package of one's own brings; read once in a process."""
-    load = dataset(name).load
+    load = DATASETS[name].load
     assert load is not None
     inputs, targets = (np.ascontiguousarray(each) for each in load(split))
     return decoded(inputs, targets.astype(np.int64))
@@ -106,7 +107,7 @@ def _of_ones_own(name: str, split: str) -> Decoded:
 
 def content_digest(name: str, root: Path | None = None) -> str:
     """16 hex digits of all splits of a set, for the settings of its runs: other data have other runs."""
-    found = [load_images(name, split, root).checksum for split in dataset(name).sizes]
+    found = [load_images(name, split, root).checksum for split in DATASETS[name].sizes]
     return hashlib.sha256(" ".join(found).encode()).hexdigest()[:16]
 
 
@@ -151,28 +152,20 @@ def _decode(info: DatasetInfo, files: list[Path], rows: int) -> tuple[np.ndarray
     assert info.shape is not None
     inputs = np.empty((rows, *info.shape), np.uint8)
     targets = np.empty(rows, np.int64)
-    picture, label = info.columns
-    filled = 0
-    for file in files:
-        first = filled
-        for table in parquet.batches(info.name, file, info.columns):
-            for entry in table.to_pylist():
-                where = f"{info.name}: row {filled - first} of {file}"
-                inputs[filled] = decode_picture(entry[picture], info.shape, where)
-                targets[filled] = parquet.labelled(entry[label], info.classes, where)
-                filled += 1
+    found = chain.from_iterable(parquet.pictures(info, file) for file in files)
+    for row, (where, content, label) in enumerate(found):
+        inputs[row], targets[row] = decode_picture(content, info.shape, where), label
     return inputs, targets
 
 
-def decode_picture(picture: object, shape: tuple[int, int, int], where: str) -> np.ndarray:
-    """Pixels uint8 [C, H, W] of an encoded picture ``{"bytes": ...}`` that must have ``shape``.
+def decode_picture(content: bytes, shape: tuple[int, int, int], where: str) -> np.ndarray:
+    """Pixels uint8 [C, H, W] of an encoded picture that must have ``shape``.
 
     Raises:
         DataError: it cannot be decoded or has another size; ``where`` begins the message.
     """
     from PIL import Image
 
-    content = parquet.encoded(picture, where)
     channels, height, width = shape
     try:
         with Image.open(io.BytesIO(content)) as image:

@@ -13,8 +13,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from suite.data.catalogue import DataError, cache_folder
+from suite.data.catalogue import DataError, DatasetInfo, cache_folder
 
+Picture = tuple[str, bytes, int]  # where it stands, encoded, its label
 _SHARD = re.compile(r"-(\d+)-of-(\d+)\.parquet$")
 
 
@@ -58,6 +59,18 @@ def batches(name: str, file: Path, wanted: tuple[str, ...], rows: int = 1000) ->
         raise _damaged(name, file, error) from error
 
 
+def pictures(info: DatasetInfo, file: Path, skip: int = 0, rows: int = 1000) -> Iterator[Picture]:
+    """The pictures of one shard in order, but for the first ``skip``. Raises DataError as ``batches``."""
+    picture, label = info.columns
+    row = 0
+    for table in batches(info.name, file, info.columns, rows):
+        begin = max(0, skip - row)
+        for at, entry in enumerate(table.slice(begin).to_pylist(), start=row + begin):
+            where = f"{info.name}: row {at} of {file}"
+            yield where, encoded(entry[picture], where), labelled(entry[label], info.classes, where)
+        row += len(table)
+
+
 def encoded(picture: object, where: str) -> bytes:
     """The encoded picture of a row; ``where`` begins the message of DataError where there is none."""
     content = picture.get("bytes") if isinstance(picture, dict) else None
@@ -89,12 +102,8 @@ def _tables(file: Path, wanted: list[str], rows: int) -> Iterator[pa.Table]:
     # Half a second and a hundred modules: only once something is read. The reader and not load_dataset, which
     # reports every call to the Hub, local files included; streaming, since otherwise the shard would first be
     # copied into a second cache on disk.
-    try:
-        from datasets.io.parquet import ParquetDatasetReader
-    except ModuleNotFoundError:
-        for batch in pq.ParquetFile(file).iter_batches(rows, columns=wanted):
-            yield pa.Table.from_batches([batch]).select(wanted)
-        return
+    from datasets.io.parquet import ParquetDatasetReader
+
     cache = cache_folder() / "datasets"
     try:
         reader = ParquetDatasetReader([str(file)], split="train", cache_dir=str(cache), streaming=True)

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from suite.data import counter, parquet
-from suite.data.catalogue import DataError, DatasetInfo, dataset, present_files
+from suite.data.catalogue import DATASETS, DataError, DatasetInfo, present_files
 
 SEED = 2013
 FORMS = ("cardinal", "ordinal")
@@ -29,7 +29,7 @@ def _phrases() -> tuple[tuple[str, str], ...]:
     """
     from num2words import num2words
 
-    wanted = sum(dataset("number_phrases").sizes.values())
+    wanted = sum(DATASETS["number_phrases"].sizes.values())
     draws = torch.arange(3 * wanted)
     digits = 2 + counter.below(5, SEED, draws, torch.tensor(0))
     lowest = 10 ** (digits - 1)
@@ -49,7 +49,7 @@ def number_phrases(split: str) -> list[tuple[str, str]]:
     German writes such a number as one compound with units before tens, English as several words with tens
     first, so a model must both segment and reorder.
     """
-    sizes = dataset("number_phrases").sizes
+    sizes = DATASETS["number_phrases"].sizes
     end = dict(zip(sizes, accumulate(sizes.values()), strict=True))[split]
     return list(_phrases()[end - sizes[split] : end])
 
@@ -75,7 +75,7 @@ def load_pairs(
         DataError: the corpus is absent, damaged, or not aligned; the message names the first bad line. Pairs
             with an empty side are an error, except in Europarl, which holds many: there they are left out.
     """
-    info = dataset(name)
+    info = DATASETS[name]
     info.prefix(split)
     if info.kind != "pairs":
         raise DataError(f"{name} holds images, not text; use suite.data.images.load_images")

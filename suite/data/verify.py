@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from suite.data.catalogue import DataError, DatasetInfo, dataset, locate, split_files
+from suite.data.catalogue import DATASETS, DataError, DatasetInfo, locate, split_files
 from suite.data.images import Images, load_images
 from suite.data.text import load_pairs
 
@@ -24,9 +24,9 @@ class Check:
 def verify(name: str, root: Path | None = None) -> list[Check]:
     """Read a data set and compare it with what is known of it (of ImageNet, footers and first pictures).
 
-    A missing or damaged set is a failed check, not an exception; only an unknown name raises DataError.
+    A missing or damaged set is a failed check, not an exception; only an unknown name raises UnknownName.
     """
-    info = dataset(name)
+    info = DATASETS[name]
     checks: list[Check] = []
     try:
         if info.kind == "pairs":
@@ -42,7 +42,7 @@ def verify(name: str, root: Path | None = None) -> list[Check]:
 
 
 def _images(images: Images) -> list[Check]:
-    info = dataset(images.name)
+    info = DATASETS[images.name]
     expected = (info.sizes[images.split], *(info.shape or ()))
     size = tuple(images.inputs.shape)
     counts = images.targets.flatten().bincount(minlength=info.classes)
@@ -68,7 +68,7 @@ def content(examples: Iterable[bytes]) -> str:
 
 def _content(name: str, split: str, examples: Iterable[bytes]) -> Check:
     """Whether the examples are those that are known of the split; passed where none are known."""
-    found, known = content(examples), dataset(name).content.get(split)
+    found, known = content(examples), DATASETS[name].content.get(split)
     detail = (
         "as published" if found == known else f"{found}, expected {known}" if known else f"{found}, none is known"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 import sentencepiece
@@ -16,28 +16,10 @@ PAD, UNKNOWN, BEGIN, END = range(4)
 SAMPLE = 200_000  # sentences that training reads at most; more change a vocabulary of some thousand little
 
 
-class Vocabulary:
-    """Text to piece numbers and back. ``PAD``, ``UNKNOWN``, ``BEGIN`` and ``END`` are pieces 0 to 3."""
-
-    def __init__(self, model: bytes) -> None:
-        """``model`` is a serialised SentencePiece model, as :func:`train_vocabulary` makes it."""
-        self.model = model
-        self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-
-    def __len__(self) -> int:
-        return self._processor.get_piece_size()
-
-    def encode(self, sentences: Sequence[str]) -> list[list[int]]:
-        """Pieces of each sentence, closed by ``END``."""
-        return self._processor.encode(list(sentences), out_type=int, add_eos=True)
-
-    def decode(self, pieces: Sequence[Sequence[int]]) -> list[str]:
-        """Sentences of piece numbers; ``PAD``, ``BEGIN`` and ``END`` say nothing."""
-        return self._processor.decode([list(row) for row in pieces])
-
-
-def train_vocabulary(sentences: Iterable[str], size: int) -> Vocabulary:
+def train_vocabulary(sentences: Iterable[str], size: int) -> sentencepiece.SentencePieceProcessor:
     """The byte-pair vocabulary of ``size`` pieces of the text, from the cache if it was trained before.
+
+    Its ``encode`` closes each sentence of a list by ``END``; ``PAD``, ``BEGIN`` and ``END`` decode to nothing.
 
     Byte-pair merges involve no chance, and one thread is used, so the same text gives the same vocabulary. Of
     more than 200,000 sentences every so-manieth is read.
@@ -52,7 +34,8 @@ def train_vocabulary(sentences: Iterable[str], size: int) -> Vocabulary:
         digest.update(hashlib.sha256(line.encode()).digest())
     # kept like decoded data: the bytes of the model, without targets
     train = lambda: (np.frombuffer(_train(lines, size), np.uint8), np.empty(0, np.int64))
-    return Vocabulary(cached(cache_folder() / "vocabularies", digest.hexdigest(), train).inputs.tobytes())
+    model = cached(cache_folder() / "vocabularies", digest.hexdigest(), train).inputs.tobytes()
+    return sentencepiece.SentencePieceProcessor(model_proto=model, add_eos=True)
 
 
 def _train(lines: list[str], size: int) -> bytes:

@@ -40,7 +40,6 @@ from torch import Tensor
 from reference_impls.contract import GradientRef, Turn
 from reference_impls.crossbow import SMA, SMAState
 from suite.communication.collectives import Local
-from suite.model_averaging.memory_plan import Pool
 from suite.model_averaging.task_schedule import Policy, Ready, Scheduler, Task, recorded
 from suite.training.flat import FlatModule
 from suite.training.gradients.backend import Backend, compute_gradients
@@ -107,7 +106,7 @@ Lane = Callable[[], AbstractContextManager[Any]]
 
 
 class Engine:
-    """Trains learners task by task. ``backends`` are the sets of activations that their pool came to hold.
+    """Trains learners task by task, each of which borrows a set of activations while it learns.
 
     Args:
         learners: they average flat, in every turn.
@@ -123,7 +122,7 @@ class Engine:
     Example:
         >>> from reference_impls.crossbow import SMA
         >>> from suite.communication.collectives import Local
-        >>> from suite.training.gradients.looped import Functional
+        >>> from suite.training.gradients.backend import Functional
         >>> from suite.training.optimizers import CaffeSGD
         >>> from suite.training.problem import QuadraticProblem
         >>> problem = QuadraticProblem(torch.ones(8, 3), torch.ones(3))
@@ -139,7 +138,7 @@ class Engine:
             raise ValueError("the engine takes learners that average flat in every turn: devices=None and tau=1")
         self.learners, self.workers, self.policy, self.overlap = learners, workers, policy, overlap
         self.lanes = [lane(learners.centre.device) for _ in range(workers)]
-        self.pool, self.backends = Pool(), list[Backend]()
+        self.free: list[Backend] = []  # sets of activations that no task uses
         self.changed = threading.Condition()
 
     def run(self, iterations: int, lr: Tensor) -> list[Task]:
@@ -223,15 +222,12 @@ class Engine:
     def borrowed(self) -> Iterator[Backend]:
         """A backend that no other task uses."""
         with self.changed:
-            place = self.pool.take(1, references=1)
-            if place == len(self.backends):
-                self.backends.append(another(self.learners.gradients))
-            backend = self.backends[place]
+            backend = self.free.pop() if self.free else another(self.learners.gradients)
         try:
             yield backend
         finally:
             with self.changed:
-                self.pool.release(place)
+                self.free.append(backend)
 
 
 TASKS: dict[str, Callable[[Engine, Ready], None]] = {

@@ -16,17 +16,15 @@ import contextlib
 import json
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from safetensors import safe_open
 from safetensors.torch import save_file as write_file
 from torch import Tensor
 
+from suite.communication.group import Group
 from suite.files import sync_folder
 from suite.training import checkpoint
-
-if TYPE_CHECKING:
-    from suite.communication.group import Group
 
 Found = tuple[dict[str, Any], dict[str, Tensor]]
 

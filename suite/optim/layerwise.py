@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
-from torch.utils.hooks import RemovableHandle
 
 from reference_impls.contract import Pending, Sent
 from suite.optim.vector import Vector, refuse_sparse
@@ -39,11 +39,10 @@ class Departures:
             for own in vector.segments
         ]
         here = weakref.ref(self)
-        hooks = [
-            parameter.register_post_accumulate_grad_hook(_hook(here, index))
-            for index, parameter in enumerate(vector.parameters)
-        ]
-        self.close = weakref.finalize(self, _remove, hooks)  # watches backward no longer
+        hooks = contextlib.ExitStack()
+        for index, parameter in enumerate(vector.parameters):
+            hooks.callback(parameter.register_post_accumulate_grad_hook(_hook(here, index)).remove)
+        self.close = weakref.finalize(self, hooks.close)  # watches backward no longer
 
     def begin(self, gradient: Tensor, views: Sequence[Tensor]) -> None:
         """Gradients go to ``gradient`` [d], of which ``views`` are the parameters', from here on."""
@@ -120,8 +119,3 @@ def _hook(departures: weakref.ref[Departures], index: int) -> Callable[[Tensor],
             here.filled(index)
 
     return filled
-
-
-def _remove(hooks: list[RemovableHandle]) -> None:
-    for hook in hooks:
-        hook.remove()

@@ -239,8 +239,8 @@ class Steps(torch.optim.Optimizer):
         learner, turn = len(self._losses), self.core.round(self.t, self.group.rank * self.learners)
         if learner == 0 and self.learners > 1:  # an update has one rate, which schedules may change after each batch
             self.solver.groups = [current(group) for group in self.param_groups]
-        if self.core.by_learner:
-            self.core.step(self.core_state, turn, learner, self._own_gradient())
+        if self.core.by_learner:  # which steps along its own gradient alone
+            self.core.step(self.core_state, turn, learner, self.vector.pieces() or self._gathered(0, 1))
         collected = (None, ()) if self.core.by_learner else self._collect(learner)
         self.buffers.keep(learner)
         self._losses.append(loss.detach() if isinstance(loss, Tensor) else loss)
@@ -250,21 +250,15 @@ class Steps(torch.optim.Optimizer):
             self.solver.groups = self.param_groups
         self._load()
 
-    def _own_gradient(self) -> Tensor | Pieces:
-        """The learner's gradient [1, d]: where backward left it, or gathered where that is no whole vector."""
-        pieces = self.vector.pieces()
-        if pieces is None:
-            self._reserve(1)
-            self.vector.gradient(self._views[0])
-        return self._gradients if pieces is None else pieces
-
     def _collect(self, learner: int) -> Collected:
         """The gradients of a round so far, with this learner's."""
-        pieces = self._pieces()
-        if pieces is None:
-            self._reserve(self.learners)
-            self.vector.gradient(self._views[learner])
-        return self._gradients[: self.learners] if pieces is None else pieces, ()
+        return self._pieces() or self._gathered(learner, self.learners), ()
+
+    def _gathered(self, row: int, rows: int) -> Tensor:
+        """Gradients [rows, d], with those of the parameters copied to one row."""
+        self._reserve(rows)
+        self.vector.gradient(self._views[row])
+        return self._gradients[:rows]
 
     def _pieces(self) -> Pieces | None:
         """The gradient where it lies, if the update needs no other and no copy of it."""

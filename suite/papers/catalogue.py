@@ -80,7 +80,7 @@ except ModuleNotFoundError as error:
     raise RegistryError(f"{error}; install it anew, or uninstall what registers it") from error
 
 for each in PAPERS.values():
-    environment.include_package(each.home.name, each.home.parent)
+    environment.CODE_PACKAGES.setdefault(each.home.name, each.home.parent)
 
 
 def papers_of(home: Path) -> list[str]:

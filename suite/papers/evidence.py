@@ -84,15 +84,10 @@ class ReadOnce:
 
     def __init__(self, source: Runs):
         self.ids = cache(source.ids)
-        self._found = cache(partial(versions, source))
+        self.versions = cache(partial(versions, source))
 
     def read(self, run_id: str) -> Run:
         return self.versions(run_id)[0]
-
-    def versions(self, run_id: str) -> list[Run]:
-        if run_id not in self.ids():
-            raise KeyError(run_id)
-        return self._found(run_id)
 
 
 def read_once(source: Runs) -> Runs:

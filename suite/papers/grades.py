@@ -334,8 +334,6 @@ def _sample(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
 
 def _together(runs: list[Described], printed: PrintedExperiment) -> Iterator[Departure]:
     """What runs of one printed experiment lack together: seeds of one of them, ends of a range."""
-    if not runs:
-        return
     if (seeds := printed["seeds"]) is not None:
         each: dict[str, set[int]] = defaultdict(set)
         for run in runs:

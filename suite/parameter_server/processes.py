@@ -219,7 +219,7 @@ def train(group: Group, job: TrainingJob) -> Served | Learner | Observed | None:
     pushes, weights, told = connect(group, facts, job.x0, layout.pushes, layout.weights, layout.reports)
     rank = group.rank
     if job.evaluate and rank == layout.processes - 1:
-        return Statistics(told[0], told[1:], job.evaluate, job.x0).run()
+        return observe(told[0], told[1:], job.evaluate, job.x0)
     below = [pair for pair in pushes if pair.upper == rank]
     above = [pair for pair in pushes if pair.lower == rank]
     sends = [pair for pair in weights if pair.upper == rank]
@@ -305,40 +305,33 @@ class Reports:
                 self.server.send_vector(vector)
 
 
-class Statistics:
-    """The server's side."""
+def observe(
+    root: Connection, learners: list[Connection], evaluate: Callable[[Tensor], float], x0: Tensor
+) -> Observed:
+    """What a statistics server sees, until root and learners have ended or are lost and all models are tested."""
+    observed = Observed()
+    models: SimpleQueue[tuple[int, Tensor] | None] = SimpleQueue()
 
-    def __init__(self, root: Connection, learners: list[Connection], evaluate: Callable[[Tensor], float], x0: Tensor):
-        self.root, self.learners, self.evaluate, self.x0 = root, learners, evaluate, x0
-        self.observed = Observed()
-        self.models: SimpleQueue[tuple[int, Tensor] | None] = SimpleQueue()
-
-    def run(self) -> Observed:
-        """Until the root and every learner has ended, or is lost, and every model has been tested."""
-        threads = [threading.Thread(target=self.hear, args=each) for each in enumerate(self.learners)]
-        threads.append(threading.Thread(target=self.receive))
-        for thread in threads:
-            thread.start()
-        while (model := self.models.get()) is not None:
-            timestamp, x = model
-            self.observed.tests.append((timestamp, self.evaluate(x)))
-        for thread in threads:
-            thread.join()
-        return self.observed
-
-    def hear(self, learner: int, pair: Connection) -> None:
-        """A learner's losses."""
-        one = self.x0.new_empty(1)
+    def hear(learner: int, pair: Connection) -> None:
+        one = x0.new_empty(1)
         with contextlib.suppress(*BROKEN):
             while (told := pair.receive())[0] != END:
                 kind, number, timestamp = told
                 if kind == TELL:
-                    self.observed.losses.append(Loss(learner, number, timestamp, float(pair.receive_vector(one))))
+                    observed.losses.append(Loss(learner, number, timestamp, float(pair.receive_vector(one))))
 
-    def receive(self) -> None:
-        """The root's weights."""
+    def receive() -> None:
         with contextlib.suppress(*BROKEN):
-            while (told := self.root.receive())[0] != END:
+            while (told := root.receive())[0] != END:
                 if told[0] == TELL:
-                    self.models.put((told[1], self.root.receive_vector(self.x0)))
-        self.models.put(None)
+                    models.put((told[1], root.receive_vector(x0)))
+        models.put(None)
+
+    with ThreadPoolExecutor(1 + len(learners)) as threads:
+        heard = [threads.submit(hear, *each) for each in enumerate(learners)] + [threads.submit(receive)]
+        while (model := models.get()) is not None:
+            timestamp, x = model
+            observed.tests.append((timestamp, evaluate(x)))
+    for each in heard:
+        each.result()
+    return observed

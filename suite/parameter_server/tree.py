@@ -13,7 +13,7 @@ from typing import Any
 import simpy
 
 from reference_impls.contract import GradientRef
-from suite.parameter_server.flat import Base, Edge, Port, Steps
+from suite.parameter_server.flat import Base, Edge, Port, Pulled, Steps
 from suite.parameter_server.topology import Node, receivers, server_tree
 
 
@@ -82,30 +82,22 @@ class Adv(Base):
         fetching, node.fetching = node.fetching, None
         fetching.succeed()
 
-    def learn(self, worker: int) -> Steps:
-        env, server, ledger, leaf = self.env, self.server, self.ledger, self.leaf_of[worker]
-        copy = self.messages.copy
-        while True:
-            seconds = self.duration(worker)
-            entry = server.begin(worker)
-            yield env.timeout(seconds)
-            began = env.now
-            while leaf.relaying is not None:
-                yield leaf.relaying
+    def exchange(self, worker: int, entry: GradientRef) -> Pulled:
+        server, leaf, copy = self.server, self.leaf_of[worker], self.messages.copy
+        while leaf.relaying is not None:
+            yield leaf.relaying
+        yield leaf.port.serve(copy)
+        delivered = leaf.gathered
+        self.arrive(leaf, [entry])
+        yield delivered
+        while server.n == 0 and server.timestamp == entry.read:
+            yield self.released
+        yield from self.refresh(leaf)
+        newer = leaf.timestamp != entry.read
+        if newer:
             yield leaf.port.serve(copy)
-            delivered = leaf.gathered
-            self.arrive(leaf, [entry])
-            yield delivered
-            while server.n == 0 and server.timestamp == entry.read:
-                yield self.released
-            yield from self.refresh(leaf)
-            if leaf.timestamp == entry.read:
-                ledger.skipped += 1
-            else:
-                yield leaf.port.serve(copy)
-                server.read[worker] = leaf.timestamp
-                ledger.pulls += 1
-            ledger.cycle(seconds, env.now - began)
+            server.read[worker] = leaf.timestamp
+        return newer
 
 
 @dataclass
@@ -156,25 +148,17 @@ class AdvStar(Adv):
         fresh, self.fresh[-1] = self.fresh[-1], self.env.event()
         fresh.succeed()
 
-    def learn(self, worker: int) -> Steps:
-        env, server, ledger = self.env, self.server, self.ledger
-        while True:
-            seconds = self.duration(worker)
-            entry = server.begin(worker)
-            yield env.timeout(seconds)
-            began = env.now
-            pending = self.delivered[worker]
-            if pending is not None:
-                yield pending
-            self.delivered[worker] = env.process(self.deliver(worker, entry))
-            if self.newest_at[worker] != server.read[worker]:
-                if self.swap_seconds:
-                    yield env.timeout(self.swap_seconds)
-                server.read[worker] = self.newest_at[worker]
-                ledger.pulls += 1
-            else:
-                ledger.skipped += 1
-            ledger.cycle(seconds, env.now - began)
+    def exchange(self, worker: int, entry: GradientRef) -> Pulled:
+        server, pending = self.server, self.delivered[worker]
+        if pending is not None:
+            yield pending
+        self.delivered[worker] = self.env.process(self.deliver(worker, entry))
+        newer = self.newest_at[worker] != server.read[worker]
+        if newer:
+            if self.swap_seconds:
+                yield self.env.timeout(self.swap_seconds)
+            server.read[worker] = self.newest_at[worker]
+        return newer
 
     def deliver(self, worker: int, entry: GradientRef) -> Steps:
         """The push thread's work on one gradient."""

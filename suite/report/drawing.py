@@ -231,13 +231,13 @@ def _lighten(element: ElementTree.Element) -> None:
 
 
 def table_of(
-    artifact: Artifact | None, source: Runs, drawn: Drawing | None, judge: Callable[[], Iterable[Verdict]]
+    artifact: Artifact, source: Runs, drawn: Drawing | None, judge: Callable[[], Iterable[Verdict]]
 ) -> pd.DataFrame | None:
     """What the artifact's figure ``drawn`` shows (None where it is not drawn): its frame, or what is plotted.
 
     Where nothing is, as in a diagram, the values of its claims, which ``judge`` gives. None without either.
     """
-    if artifact and artifact.frame and drawn:  # without runs any profile will do
+    if artifact.frame and drawn:  # without runs any profile will do
         return artifact.frame(artifact.read(source, drawn.profile or "smoke", drawn.groups))
     table = plotted(drawn.figure) if drawn else ()
     return table if len(table) else values(judge())

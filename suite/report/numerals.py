@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from suite.claims.estimate import Estimate, over_seeds
 from suite.claims.intervals import percent_saved
-from suite.claims.judge import Claim, accepted, inside
+from suite.claims.judge import OURS, Claim, accepted, inside
 
 GROUPED_FROM = 10_000  # 10,000 and more get thousands separators; 2016 stays 2016
 NO_NUMBER = "no number"
@@ -103,6 +103,10 @@ def few(texts: Sequence[str]) -> str:
     return f"{shown}, and {len(texts) - 4} more" if len(texts) > 4 else shown
 
 
+def _of_a_difference(unit: str) -> str:
+    return "points" if unit == "%" else unit  # 5% less of what is printed is another thing
+
+
 def with_unit(text: str, unit: str) -> str:
     if unit in ("", "1") or text == NO_NUMBER:
         return text
@@ -134,7 +138,7 @@ def ours(measured: Estimate, claim: Claim) -> list[str]:
         if unit in LOGARITHMS:
             return [_ratio(a, b, span, *LOGARITHMS[unit]) for (a, b), span in pairs]
         steps = [(a, b, _with_ends(*span, digits, ranged=measured.ranged)) for (a, b), span in pairs]
-        return [_of_one_run(f"{b} minus {a}: {with_unit(text, unit)}") for a, b, text in steps]
+        return [_of_one_run(f"{b} minus {a}: {with_unit(text, _of_a_difference(unit))}") for a, b, text in steps]
     texts = [_with_ends(*span, digits, ranged=measured.ranged) for span in measured.spans]
     return [_of_one_run(text) for text in with_units(texts, unit)]
 
@@ -209,8 +213,13 @@ def _share(value: float, low: float, high: float, digits: int, *, ranged: bool) 
 
 def printed(claim: Claim) -> list[str]:
     """The printed number, the one that follows, or the bound that is asked, as the claim's rule reads it."""
-    shown = compared(claim)
-    return shown if claim.basis == "printed" else [f"{claim.basis}: {shown[0]}", *shown[1:]]
+    shown, word = compared(claim), basis(claim)
+    return shown if word == "printed" else [f"{word}: {shown[0]}", *shown[1:]]
+
+
+def basis(claim: Claim) -> str:
+    """The word before what our number is compared with: no paper prints the relation that a question of ours asks."""
+    return "asked" if claim.kind == OURS and not claim.printed else claim.basis
 
 
 def compared(claim: Claim) -> list[str]:
@@ -242,7 +251,7 @@ def departures(sizes: Sequence[float], unit: str) -> str:
         shares = ", ".join(f"{number(100 * math.expm1(size), digits=2)}%" for size in dict.fromkeys(sizes))
         return f"{shares} in {LOGARITHMS[unit][0]}"
     texts = [number(size, digits=DIGITS) for size in dict.fromkeys(sizes)]
-    return with_unit(", ".join(texts), "points" if unit == "%" else unit)
+    return with_unit(", ".join(texts), _of_a_difference(unit))
 
 
 def tolerance(claim: Claim) -> str:
@@ -256,6 +265,6 @@ def tolerance(claim: Claim) -> str:
         return f"± {number(100 * claim.relative)}% of the printed value"
     if not any(claim.tolerance):
         return "none"
-    unit = "points" if claim.unit == "%" else claim.unit  # 2% of what is printed is a relative tolerance
+    unit = _of_a_difference(claim.unit)
     allowed = list(dict.fromkeys(number(t) for t in claim.tolerance))
     return "± " + ", ".join(with_units(allowed, unit) if ", " in unit else [with_unit(", ".join(allowed), unit)])

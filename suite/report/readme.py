@@ -22,13 +22,13 @@ from pathlib import Path
 
 from suite.claims import board as boards
 from suite.claims.estimate import Estimate
-from suite.claims.judge import CLAIM, CONTRADICTION, TEST, VERDICTS, Verdict
+from suite.claims.judge import CLAIM, CONTRADICTION, OURS, TEST, VERDICTS, Verdict
 from suite.papers.catalogue import entries, homes, paper, papers_of, places, published
 from suite.papers.measurement import judge_artifacts
 from suite.papers.register import LATE, read
 from suite.report import speed
 from suite.report.answers import Answer, answers, beside_claims
-from suite.report.numerals import compared, few, markdown, ours
+from suite.report.numerals import basis, compared, few, markdown, ours
 from suite.runs.archive import Runs
 from suite.runs.environment import ROOT
 
@@ -79,13 +79,19 @@ def _tables_by_paper(
 
 
 def have(found: Sequence[Verdict]) -> str:
-    """What the verdicts of a finding come to: its numbers, first the decided ones, then counts of the others."""
+    """What the verdicts of a finding come to: its numbers, first the decided ones, then counts of the others.
+
+    Questions of ours are counted last: a paper says none of their sentences.
+    """
+    asked = Counter(verdict.verdict for verdict in found if verdict.claim.kind == OURS)
+    found = [verdict for verdict in found if verdict.claim.kind != OURS]
     told = sorted((v for v in found if v.measured), key=_strength)[:SHOWN]
     text = [number_of(verdict) for verdict in told]
     left = Counter(verdict.verdict for verdict in found) - Counter(verdict.verdict for verdict in told)
     text += [f"{left[word]} {word}" for word in VERDICTS if left[word]]
     beside = boards.counts(Counter(map(boards.stand_in, found)), boards.STAND_INS.values())
-    return "; ".join([*text, *([f"stand-ins: {beside}"] if beside else [])])
+    text += [f"stand-ins: {beside}"] if beside else []
+    return "; ".join([*text, *([f"questions of ours: {boards.counts(asked, VERDICTS)}"] if asked else [])])
 
 
 def number_of(verdict: Verdict) -> str:
@@ -286,8 +292,12 @@ def _by_paper(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
 
 
 def telling(found: Iterable[Verdict], most: int = PER_PAPER) -> list[Verdict]:
-    """A paper's decided empirical results worth a sentence: first failures that taught something, then by weight."""
-    decided = [v for v in found if v.rests_on in boards.EMPIRICAL and v.verdict in boards.DECIDED]
+    """A paper's decided empirical results worth a sentence: first failures that taught something, then by weight.
+
+    Questions of ours are none of a paper's results.
+    """
+    claims = [v for v in found if v.claim.kind != OURS]
+    decided = [v for v in claims if v.rests_on in boards.EMPIRICAL and v.verdict in boards.DECIDED]
     return sorted(decided, key=lambda v: (not v.claim.finding, *_most_telling(v)))[:most]
 
 
@@ -298,7 +308,7 @@ def _sentence(verdict: Verdict) -> str:
     rests = f"{verdict.rests_on}: {verdict.because}" if verdict.because else verdict.rests_on
     text = (
         f"- **{verdict.verdict}** (`{claim.artifact}`): {claim.says.rstrip('.')}. "
-        f"{claim.basis.capitalize()}: {few(compared(claim))}; ours: {few(ours(measured, claim))} "
+        f"{basis(claim).capitalize()}: {few(compared(claim))}; ours: {few(ours(measured, claim))} "
         f"({rests}{repetitions})."
     )
     return f"{text} {verdict.why[:1].upper()}{verdict.why[1:].rstrip('.')}." if claim.finding else text

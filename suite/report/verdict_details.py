@@ -13,11 +13,12 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
+from suite.claims.board import stand_in
 from suite.claims.estimate import Estimate
 from suite.claims.judge import PROFILES, Claim, Verdict
 from suite.papers.artifact import Artifact
 from suite.papers.register import last_line, later_runs
-from suite.report.numerals import compared, departures, ours, tolerance
+from suite.report.numerals import basis, compared, departures, few, ours, tolerance
 from suite.runs.archive import Runs
 from suite.runs.run import Run, UnusableRun
 from suite.spec import canonical
@@ -108,7 +109,7 @@ def revision_of(run: Run) -> str:
     """The revision that a run names, and whether the tree was changed; empty where it names none."""
     environment = run.environment
     revision = str(environment.get("revision", ""))[:SHORT]
-    return f"{revision}, changed" if revision and environment.get("dirty") else revision
+    return f"{revision} with uncommitted changes" if revision and environment.get("dirty") else revision
 
 
 def origin(runs: Sequence[Run]) -> str:
@@ -129,11 +130,22 @@ FEW = 4  # names that are written out
 METHODS = re.compile(r"\b(?:ea-sgd|s-sgd|isgd|sgd|agd|sma)\b")  # written in capitals where a group is named so
 
 
-def reasons(verdict: Verdict, artifact: Artifact | None) -> Iterator[tuple[str, str]]:
+def shown(verdict: Verdict) -> str:
+    """Our value with its interval and unit; one that decides nothing says so."""
+    if verdict.measured:
+        return few(ours(verdict.measured, verdict.claim))
+    if not verdict.proxy:
+        return ""
+    speaks = stand_in(verdict)
+    label = "shown only" if speaks == "number" else f"stand-in, {speaks}"
+    return f"{label}: {few(ours(verdict.proxy, verdict.claim))}"
+
+
+def reasons(verdict: Verdict, artifact: Artifact) -> Iterator[tuple[str, str]]:
     """Label and text: what is compared and ours, the rule, the grade, the register, the measure, the power."""
     rule, measured = verdict.claim, verdict.measured
-    yield rule.basis, ", ".join(compared(rule)) or "no number"
-    yield "ours", ", ".join(ours(measured, rule)) if measured else "not measured"
+    yield basis(rule), ", ".join(compared(rule)) or "no number"
+    yield "ours", ", ".join(ours(measured, rule)) if measured else shown(verdict) or "not measured"
     yield "why", verdict.why
     yield "rule", f"{rule.rule} {rule.side}".rstrip() + f", {tolerance(rule) or 'no tolerance'}: {rule.because}"
     if rule.also:
@@ -149,7 +161,7 @@ def reasons(verdict: Verdict, artifact: Artifact | None) -> Iterator[tuple[str, 
         count, _, lacking = verdict.settings.partition(", not ")
         yield "settings", f"{count} printed" + (f"; not printed: {lacking}" if lacking else "")
     yield from _registered(verdict)
-    if artifact and rule.quantity in artifact.quantities:
+    if rule.quantity in artifact.quantities:
         measure = function_of(artifact.quantities[rule.quantity].value)
         yield "measure", f"{measure.__module__}:{measure.__qualname__.partition('.<locals>')[0]}"
     if measured is not None and measured.spread and measured.finite and not measured.ranged:
@@ -227,5 +239,5 @@ def _registered(verdict: Verdict) -> Iterator[tuple[str, str]]:
         others = verdict.family - 1
         yield "family", f"corrected with {others} other claim{'s' if others > 1 else ''} on the same runs (Holm)"
     if other := verdict.exploratory:
-        shown = ", ".join(ours(other.measured, other.claim)) if other.measured else ""
-        yield "exploratory", f"{other.verdict} {shown}".rstrip()
+        number = ", ".join(ours(other.measured, other.claim)) if other.measured else ""
+        yield "exploratory", f"{other.verdict} {number}".rstrip()

@@ -38,6 +38,7 @@ TEST = {
     "caffe_cifar_quick": 270e-6,
     "caffe_lenet": 90e-6,
     "character_transformer": 400e-6,
+    "cifar_lenet": 200e-6,
     "crossbow_resnet32": 2.0e-3,
     "narrow_alexnet": 490e-6,
     "resnet20": 1.2e-3,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import time
 import traceback
@@ -238,13 +239,13 @@ def execute_all(
     """Compute all runs, largest first; with several workers, in processes of ``around.threads`` threads each.
 
     Runs whose results are times come after the others then, one by one, so that nothing is timed beside other work.
-    ``stages`` (a number by run id) are begun one after another instead. With several workers ``resolve`` must be
-    importable by name. A worker that dies (killed, out of memory) has its run reported as failed and is replaced;
-    the run keeps its checkpoint.
+    ``stages`` (a number by run id) are begun one after another instead, and runs without a number last. With several
+    workers ``resolve`` must be importable by name. A worker that dies (killed, out of memory) has its run reported as
+    failed and is replaced; the run keeps its checkpoint.
     """
     order = stages or {}
     cost = {spec: resolve(spec.experiment).seconds(spec) for spec in specs}
-    todo = sorted(cost, key=lambda spec: (order.get(spec.id, 0), -cost[spec], spec.id))
+    todo = sorted(cost, key=lambda spec: (order.get(spec.id, math.inf), -cost[spec], spec.id))
     if workers > 1 and len(todo) > 1:
         timed = [spec for spec in todo if resolve(spec.experiment).timed]
         untimed = [spec for spec in todo if spec not in timed]

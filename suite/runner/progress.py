@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
-from types import TracebackType
 
 from suite.clock import duration
 from suite.runs import background
@@ -41,9 +40,7 @@ class Progress:
         self._telling.enter_context(background.every(self.every, self._tell, "progress"))
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._telling.close()
         if self.terminal:
             sys.stderr.write(CLEAR)

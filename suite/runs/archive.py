@@ -15,7 +15,6 @@ import contextlib
 import errno
 import itertools
 import json
-import os
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
@@ -23,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from suite.files import shortened, sync_folder
+from suite.files import shortened, whole
 from suite.runs import crate
 from suite.runs.run import (
     CHECKSUMS,
@@ -230,9 +229,8 @@ def export(
         "runs": {run_id: digest(runs[run_id][CHECKSUMS]) for run_id in sorted(runs)},
     }
     listed = json.dumps(manifest, indent=1, sort_keys=True)
-    staging = target.with_name(f".{target.name}-{os.urandom(4).hex()}")
     try:
-        with zipfile.ZipFile(staging, "w", zipfile.ZIP_DEFLATED) as archive:
+        with whole(target) as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
             write = lambda name, data: archive.writestr(zipfile.ZipInfo(name, EPOCH), data, zipfile.ZIP_DEFLATED)
             write(MANIFEST, listed)
             if ro_crate:
@@ -241,15 +239,8 @@ def export(
             for run_id in sorted(runs):
                 for name in sorted(runs[run_id]):
                     write(f"{run_id}/{name}", runs[run_id][name])
-        with open(staging, "rb") as written:
-            os.fsync(written.fileno())
-        os.replace(staging, target)
-        sync_folder(target.parent)
     except OSError as error:
         raise StoreError(f"could not write {target}: {error.strerror}") from error
-    finally:
-        with contextlib.suppress(OSError):
-            staging.unlink()
 
 
 @dataclass

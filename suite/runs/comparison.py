@@ -50,12 +50,9 @@ Pair = tuple[Run, Run]
 
 def quantity(run: Run, name: str) -> float | None:
     """A result that is better when smaller, or None if the run has none; ``updates`` count only to a target."""
-    value = run.results.get(name)
     if name == "updates" and not (run.spec.settings.get("stop") or run.spec.settings.get("monitors")):
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return float(value)
+    return _numbers(run).get(name)
 
 
 def identical(before: Run, after: Run) -> bool:

@@ -143,15 +143,11 @@ def describe(execution: dict[str, Any], begun: Mapping[str, str]) -> dict[str, A
     }
 
 
-CODE_PACKAGES = dict.fromkeys(("suite", "reference_impls", "paper_figures"), ROOT)  # package -> folder that holds it
+# package -> folder that holds it; the catalogue adds those of papers from elsewhere
+CODE_PACKAGES = dict.fromkeys(("suite", "reference_impls", "paper_figures"), ROOT)
 KINDS = {".py", ".cpp", ".h"}
 READERS = ("suite/commands", "suite/report")  # rooms that no run passes through
 CODE_DIGITS = 16  # hex digits of the digest
-
-
-def include_package(package: str, folder: Path) -> None:
-    """Let another package count, which lies in ``folder``: that of a paper from elsewhere."""
-    CODE_PACKAGES.setdefault(package, folder)
 
 
 def code_digest() -> str:

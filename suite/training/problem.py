@@ -98,7 +98,6 @@ class Classification:
         after = torch.cat([b.reshape(-1) for b in fresh.values()]) if fresh else buffers
         return self.criterion(outputs, targets), after
 
-    @torch.no_grad()
     def recomputed_buffers(self, x: Tensor, inputs: Tensor, *, chunk: int = 500) -> Tensor:
         """Batch-norm statistics [q] of a point on images [N, C, H, W]: the mean over chunks of ``chunk`` images.
 
@@ -106,23 +105,19 @@ class Classification:
         off. Without batch norm the buffers are returned as they are.
         """
         flat, module = self.flat, self.flat.module
-        saved = flat.buffers.clone()
-        flat.load(x, saved)
         norms = [m for m in module.modules() if isinstance(m, torch.nn.modules.batchnorm._BatchNorm)]
         kept = [norm.momentum for norm in norms]
-        was_training = module.training
-        module.eval()
-        total, chunks = torch.zeros_like(saved), inputs.split(chunk)
-        try:
-            for norm in norms:
-                norm.train()
-                norm.momentum = 1.0  # running statistics become those of the chunk
-            for images in chunks:
-                module(self.transform(images).contiguous(memory_format=self.layout))
-                total += flat.buffers
-        finally:
-            for norm, momentum in zip(norms, kept, strict=True):
-                norm.momentum = momentum
-            module.train(was_training)
-            flat.buffers.copy_(saved)
+        total, chunks = torch.zeros_like(flat.buffers), inputs.split(chunk)
+        with flat.evaluating():
+            flat.load(x)
+            try:
+                for norm in norms:
+                    norm.train()
+                    norm.momentum = 1.0  # running statistics become those of the chunk
+                for images in chunks:
+                    module(self.transform(images).contiguous(memory_format=self.layout))
+                    total += flat.buffers
+            finally:
+                for norm, momentum in zip(norms, kept, strict=True):
+                    norm.momentum = momentum
         return total / len(chunks)

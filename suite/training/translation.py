@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from sentencepiece import SentencePieceProcessor
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from suite.data.order import padded
 from suite.data.text import Pair, load_pairs
-from suite.data.vocabulary import BEGIN, END, PAD, Vocabulary, train_vocabulary
+from suite.data.vocabulary import BEGIN, END, PAD, train_vocabulary
 from suite.models import build, initialise
 from suite.training.flat import FlatModule
 from suite.training.numerics import ONEDNN
@@ -30,7 +31,7 @@ class Corpus:
     A sentence is a list of piece numbers, closed by the end mark.
     """
 
-    vocabulary: Vocabulary
+    vocabulary: SentencePieceProcessor
     source: list[list[int]]
     target: list[list[int]]
 
@@ -56,7 +57,7 @@ def prepare(
     if not pairs:
         raise ValueError(f"{name} has no pair of at most longest={longest} words; choose a larger limit")
     vocabulary = train_vocabulary([text for pair in pairs for text in pair], size)
-    return Corpus(vocabulary, *(vocabulary.encode(side) for side in zip(*pairs, strict=True)))
+    return Corpus(vocabulary, *(vocabulary.encode(list(side)) for side in zip(*pairs, strict=True)))
 
 
 Inputs = tuple[Tensor, Tensor, Tensor]  # source [B, S], a mask [B, S] that is true on words, previous words [B, T]
@@ -162,7 +163,7 @@ def translate(
 ) -> list[str]:
     """English for German sentences, by greedy search or a beam of that width."""
     network, found = problem.network.eval(), []
-    rows = problem.corpus.vocabulary.encode(sentences)
+    rows = problem.corpus.vocabulary.encode(list(sentences))
     for start in range(0, len(rows), chunk):
         source = padded(rows[start : start + chunk], PAD).to(problem.device)
         found += beam_search(network, source, source != PAD, beam, limit)

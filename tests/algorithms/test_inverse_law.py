@@ -102,11 +102,11 @@ def test_many_learners_approach_the_floor_and_weak_scaling():
     assert turn == pytest.approx(5000 * 0.5 / (100 * 1e-3 * 32**2))
     for learners in (int(turn) + 1, 100, 1000):
         assert forms.minimal_seconds(law, system, learners) == pytest.approx(
-            forms.weak_scaling_seconds(law, system, 32, learners), rel=1e-12
+            forms.convergence_seconds(law, system, 32 * learners, learners), rel=1e-12
         )
     below = int(turn) - 1
     assert forms.optimal_batch(law, system, below) > 32 * below
-    assert forms.minimal_seconds(law, system, below) < forms.weak_scaling_seconds(law, system, 32, below)
+    assert forms.minimal_seconds(law, system, below) < forms.convergence_seconds(law, system, 32 * below, below)
 
 
 def test_time_to_converge_by_hand():
@@ -118,10 +118,10 @@ def test_time_to_converge_by_hand():
 def test_strong_scaling_keeps_the_updates_and_weak_scaling_the_time_of_one():
     law, system, learners = Law(100, 5000), System(1e-3, 16, 0.5), [2**k for k in range(1, 10)]
     for p in learners:
-        updates = forms.strong_scaling_seconds(law, system, 4096, p) / system.update(4096, p)
+        updates = forms.convergence_seconds(law, system, 4096, p) / system.update(4096, p)
         assert updates == pytest.approx(law.updates(4096), rel=1e-12)
         assert system.update(32 * p, p) == pytest.approx(system.update(64, 2), rel=1e-12)
-        assert forms.weak_scaling_seconds(law, system, 32, p) > law.floor * system.update(32 * p, p)
+        assert forms.convergence_seconds(law, system, 32 * p, p) > law.floor * system.update(32 * p, p)
     updates = [law.updates(32 * p) for p in learners]
     assert updates == sorted(updates, reverse=True)
     assert system.compute(-(-100 // 3)) > system.compute(100 / 3)  # whole examples: the fullest learner decides
@@ -159,17 +159,17 @@ def test_server_optimum_grows_linearly_with_the_learners():
 
 def test_strong_scaling_bottoms_where_each_learner_has_its_knee():
     law, system = Law(100, 5000), System(1e-3, 16, 1e-3)
-    seconds = [forms.strong_scaling_seconds(law, system, 512, p) for p in (2, 8, 31, 32, 33, 100)]
+    seconds = [forms.convergence_seconds(law, system, 512, p) for p in (2, 8, 31, 32, 33, 100)]
     assert seconds[0] > seconds[1] > seconds[2] > seconds[3]
     assert seconds[3] == seconds[4] == seconds[5]
 
 
 def test_optimal_scaling_is_never_beaten():
     for law, system, learners in draws(300):
-        best = forms.optimal_scaling_seconds(law, system, learners) * (1 - 1e-12)
+        best = forms.minimal_seconds(law, system, learners) * (1 - 1e-12)
         for batch in (1, 10, 100, 1000, 10**5):
-            assert best <= forms.strong_scaling_seconds(law, system, batch, learners)
-            assert best <= forms.weak_scaling_seconds(law, system, batch, learners)
+            assert best <= forms.convergence_seconds(law, system, batch, learners)
+            assert best <= forms.convergence_seconds(law, system, batch * learners, learners)
 
 
 def test_validation_by_hand():

@@ -15,7 +15,7 @@ from suite.model_averaging.task_schedule import assignment
 from suite.model_averaging.tuner import tune
 from suite.models import classifier, initialise
 from suite.training.flat import FlatModule
-from suite.training.gradients.looped import AutogradGradients, Functional
+from suite.training.gradients.backend import AutogradGradients, Functional
 from suite.training.gradients.native import Native
 from suite.training.optimizers import CaffeSGD
 from suite.training.problem import Classification, QuadraticProblem
@@ -48,7 +48,7 @@ def test_weights_are_those_of_the_recorded_assignment_to_the_bit(kind, policy, o
     assert (ours.t, ours.taken) == (7, 21)
     for name in ("replicas", "memory", "centre", "previous"):
         assert torch.equal(getattr(ours.state, name), getattr(rule.state, name)), name
-    assert len(engine.backends) <= 2 < ours.k
+    assert len(engine.free) <= 2 < ours.k
     if policy == "round-robin":
         assert read == [tuple(range(3 * i, 3 * i + 3)) for i in range(7)]
 

@@ -10,7 +10,7 @@ from suite.battery.quadratic import lockstep
 from suite.communication.collectives import Local
 from suite.model_averaging.engine import Learners
 from suite.model_averaging.task_schedule import Durations, assignment, schedule
-from suite.training.gradients.looped import Functional
+from suite.training.gradients.backend import Functional
 from suite.training.gradients.paths import backend
 from suite.training.optimizers import CaffeSGD
 from suite.training.problem import Classification, QuadraticProblem

@@ -25,8 +25,8 @@ from suite.parameter_server.training import ServerRun
 from suite.spec import RunSpec
 from suite.training.build import Setup
 from suite.training.flat import FlatModule
+from suite.training.gradients.backend import AutogradGradients, Vectorised
 from suite.training.gradients.cuda_graph import Captured
-from suite.training.gradients.looped import AutogradGradients, Vectorised
 from suite.training.loop import TrainingRun
 from suite.training.numerics import choose
 from suite.training.problem import Classification

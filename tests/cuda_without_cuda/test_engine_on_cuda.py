@@ -12,7 +12,7 @@ from fake_cuda import absent_gpu, problem
 from reference_impls.crossbow import SMA
 from suite.communication.collectives import Local
 from suite.model_averaging.engine import Engine, Learners
-from suite.training.gradients.looped import AutogradGradients
+from suite.training.gradients.backend import AutogradGradients
 from suite.training.optimizers import CaffeSGD
 
 

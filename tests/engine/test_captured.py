@@ -15,14 +15,13 @@ from suite.experiment import Context
 from suite.spec import RunSpec
 from suite.training.build import assemble
 from suite.training.evaluation import CapturedTest, score
-from suite.training.gradients.backend import compute_gradients
+from suite.training.gradients.backend import AutogradGradients, compute_gradients
 from suite.training.gradients.cuda_graph import (
     KEPT,
     Captured,
     CapturedUpdate,
     overwrite,
 )
-from suite.training.gradients.looped import AutogradGradients
 from suite.training.gradients.paths import backend
 from suite.training.loop import TrainingRun, rounds, weights_digest
 from suite.training.numerics import apply, choose

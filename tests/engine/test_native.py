@@ -17,7 +17,7 @@ from suite.runner import autotune
 from suite.training import machine_code
 from suite.training.flat import FlatModule
 from suite.training.gradients import native
-from suite.training.gradients.looped import AutogradGradients
+from suite.training.gradients.backend import AutogradGradients
 from suite.training.gradients.native import Native, NativeError, plan
 from suite.training.gradients.native_check import bound
 from suite.training.gradients.paths import refusals

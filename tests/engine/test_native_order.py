@@ -11,7 +11,7 @@ from torch import nn
 from suite.models.initialisers import Constant, Xavier
 from suite.models.layers import Conv2d, Linear
 from suite.models.network import Chain
-from suite.training.gradients.looped import AutogradGradients
+from suite.training.gradients.backend import AutogradGradients
 from suite.training.gradients.native import Native, plan
 
 

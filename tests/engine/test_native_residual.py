@@ -18,7 +18,7 @@ from suite.models.layers import Linear
 from suite.models.network import Chain
 from suite.spec import RunSpec
 from suite.training.build import Setup
-from suite.training.gradients.looped import AutogradGradients
+from suite.training.gradients.backend import AutogradGradients
 from suite.training.gradients.native import Native, NativeError, NativeStep
 from suite.training.gradients.native_check import decide
 from suite.training.loop import TrainingRun, rounds

@@ -17,7 +17,7 @@ from suite.experiment import Context
 from suite.spec import RunSpec
 from suite.training.build import Setup
 from suite.training.gradients import native
-from suite.training.gradients.looped import ForeachStep, laid_as
+from suite.training.gradients.backend import ForeachStep, laid_as
 from suite.training.gradients.native import NativeStep
 from suite.training.gradients.paths import backend
 from suite.training.loop import TrainingRun, rounds

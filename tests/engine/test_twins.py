@@ -11,9 +11,8 @@ from torch import nn
 from reference_impls.contract import Points
 from suite.models.table import counts, names
 from suite.training.flat import FlatModule
-from suite.training.gradients.backend import compute_gradients
+from suite.training.gradients.backend import AutogradGradients, Functional, Vectorised, compute_gradients
 from suite.training.gradients.cuda_graph import Captured
-from suite.training.gradients.looped import AutogradGradients, Functional, Vectorised
 from suite.training.gradients.native import Native
 from suite.training.gradients.paths import backend, refusals
 from suite.training.numerics import OwnKernels

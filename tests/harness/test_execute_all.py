@@ -91,7 +91,7 @@ def test_workers_share_the_runs_and_times_are_taken_one_by_one_at_the_end(
 
 
 def test_the_costliest_run_comes_first_and_stages_one_after_another(around: RunnerConfig):
-    """What has no stage belongs to the first, 0."""
+    """What has no stage comes last."""
     done: list[int] = []
     kind = Experiment(lambda: lambda spec, context: done.append(spec.seed) or Outcome("finished"), lambda s: s.seed)
     specs = runs(costs=4)
@@ -101,4 +101,4 @@ def test_the_costliest_run_comes_first_and_stages_one_after_another(around: Runn
     others = RunnerConfig(around.store / "again")
     stages = {specs[3].id: 1, specs[2].id: -1, specs[0].id: 1}
     list(execute_all(specs, lambda name: kind, others, stages=stages))
-    assert done == [2, 1, 3, 0]
+    assert done == [2, 3, 0, 1]

@@ -14,7 +14,7 @@ import pytest
 import toy
 
 from suite.commands import run as command
-from suite.commands.planning import Planned
+from suite.commands.planning import Planned, Stage
 from suite.commands.status import status
 from suite.data.catalogue import DataError
 from suite.papers import catalogue
@@ -55,11 +55,11 @@ def test_runs_are_ordered_by_what_this_machine_was_measured_to_take(monkeypatch:
     """A calibration of the store multiplies what the order is made from, as ``plan`` shows it."""
     seen: list[float] = []
 
-    def by_value(selection: object, planned: Sequence[Planned], *rest: object) -> list[list[Planned]]:
+    def ranked(selection: object, planned: Sequence[Planned], *rest: object) -> list[Stage]:
         seen.extend(item.seconds for item in planned)
-        return [list(planned)]
+        return [Stage("toy/table1", (), tuple(planned))]
 
-    monkeypatch.setattr(command, "by_value", by_value)
+    monkeypatch.setattr(command.planning, "ranked", ranked)
     assert run("toy/table1", budget=60) == 0
     keep(Path("store"), Calibration(machine_class(), "cpu", {}, 1.0, host=7.0))
     assert run("toy/table1", budget=60) == 0

@@ -38,5 +38,5 @@ def test_a_new_package_and_a_moved_file_count(tree: Path) -> None:
     moved = environment.code_digest()
     (tree / "own").mkdir()
     (tree / "own/paper.py").write_text("x")
-    environment.include_package("own", tree)
+    environment.CODE_PACKAGES["own"] = tree
     assert len({before, moved, environment.code_digest()}) == 3

@@ -18,8 +18,8 @@ from suite.runner.execute import RunnerConfig, execute
 from suite.runs.store import Store
 from suite.spec import RunSpec
 from suite.training import checkpoint
+from suite.training.gradients.backend import AutogradGradients, ForeachStep
 from suite.training.gradients.cuda_graph import Captured
-from suite.training.gradients.looped import AutogradGradients, ForeachStep
 from suite.training.gradients.native import NativeStep
 from suite.training.numerics import choose
 

@@ -16,7 +16,7 @@ from suite.data.vocabulary import BEGIN, END, PAD
 from suite.experiment import Context
 from suite.models import build, initialise
 from suite.spec import RunSpec
-from suite.training.gradients.looped import AutogradGradients
+from suite.training.gradients.backend import AutogradGradients
 from suite.training.numerics import choose
 from suite.training.translation import Translation, beam_search, collate, prepare, translate, word_loss
 

@@ -11,7 +11,7 @@ from paper_figures.matex_agd.settings import DIGITS, GAP
 from suite.experiment import Context, OutOfTime
 from suite.spec import RunSpec
 from suite.training import numerics as execution
-from suite.training.gradients.looped import AutogradGradients
+from suite.training.gradients.backend import AutogradGradients
 from suite.training.loop import train
 
 EXECUTION = execution.choose(RunSpec("train"), "cpu", 1)

@@ -25,7 +25,7 @@ from suite.parameter_server.training import train
 from suite.spec import RunSpec, thaw
 from suite.training import loop
 from suite.training.build import SOLVERS, Setup, make_algorithm
-from suite.training.gradients.looped import Functional, Vectorised
+from suite.training.gradients.backend import Functional, Vectorised
 from suite.training.gradients.native import Native
 from suite.training.loop import train as train_plainly
 from suite.training.numerics import choose

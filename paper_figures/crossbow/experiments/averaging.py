@@ -27,7 +27,7 @@ from suite.spec import RunSpec, seed
 from suite.training import checkpoint
 from suite.training.build import Setup, assemble
 from suite.training.evaluation import score
-from suite.training.gradients.looped import Functional
+from suite.training.gradients.backend import Functional
 from suite.training.gradients.paths import backend_of, seed_masks
 from suite.training.numerics import apply
 from suite.training.optimizers import CaffeSGD

@@ -40,8 +40,7 @@ from suite.runner.autotune import alternating, preferred
 from suite.runs.long_table import by_repeat
 from suite.spec import seed
 from suite.training.build import random_classification
-from suite.training.gradients.backend import Backend, Batch, Rows
-from suite.training.gradients.looped import Functional
+from suite.training.gradients.backend import Backend, Batch, Functional, Rows
 from suite.training.gradients.paths import BACKENDS, backend, refusals
 from suite.training.numerics import apply
 from suite.training.optimizers import CaffeSGD, InPlace

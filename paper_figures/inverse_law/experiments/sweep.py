@@ -20,7 +20,7 @@ The experiment ``inverse_law/noise`` has the variance of the mini-batch gradient
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -39,11 +39,7 @@ from suite.training.loss_reading import LossReading
 from suite.training.numerics import apply, kernels
 from suite.training.problem import Classification
 
-LABELS: Mapping[str, Callable[[Tensor], Tensor]] = {
-    "digits": lambda targets: targets,
-    "classes": lambda targets: targets,
-    "parity": lambda targets: targets % 2,
-}
+LABELS = ("classes", "digits", "parity")  # the targets as they are, or whether they are odd
 
 
 class Trainer(SteppedSgd):
@@ -56,13 +52,15 @@ class Trainer(SteppedSgd):
         name, rule, labels = data.pop("name"), data.pop("transform"), data.pop("labels")
         size = data.pop("size", None)
         if labels not in LABELS:
-            raise ValueError(f"labels must be one of {sorted(LABELS)}, not {labels!r}")
+            raise ValueError(f"labels must be one of {list(LABELS)}, not {labels!r}")
         pictures = images.load_images(name, "train", root=context.data, **data)
         mixed = torch.randperm(len(pictures.targets), generator=torch.Generator().manual_seed(seed("samples", name)))
         held = int(settings["share"] * len(mixed))
         if not 0 < 2 * held < len(mixed):
             raise ValueError(f"share={settings['share']} must leave two samples and more among {len(mixed)} examples")
-        inputs, targets = pictures.inputs[mixed].to(device), LABELS[labels](pictures.targets[mixed]).to(device)
+        inputs, targets = pictures.inputs[mixed].to(device), pictures.targets[mixed].to(device)
+        if labels == "parity":
+            targets = targets % 2
         network = make_network(settings["model"], spec.seed, device, dtype)
         flat = FlatModule(network, channels_last=context.execution["channels_last"])
         fitted = transforms.fit(rule, inputs[held:], size).to(device)

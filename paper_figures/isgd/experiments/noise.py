@@ -12,7 +12,7 @@ from suite.experiment import Context, Outcome
 from suite.spec import RunSpec, seed
 from suite.training.build import assemble
 from suite.training.gradient_noise import gradient_variances
-from suite.training.gradients.looped import AutogradGradients
+from suite.training.gradients.backend import AutogradGradients
 from suite.training.numerics import apply
 
 

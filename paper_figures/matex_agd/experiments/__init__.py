@@ -53,5 +53,5 @@ EXPERIMENTS = {
         lambda spec: 8_000_000_000,
         settings=STREAMED,
     ),
-    "matex_agd/workers": Experiment(body("sums:sums"), lambda spec: 5.0, memory=lambda spec: 900_000_000, timed=True),
+    "matex_agd/workers": Experiment(body("link:sums"), lambda spec: 5.0, memory=lambda spec: 900_000_000, timed=True),
 }

@@ -9,6 +9,8 @@ to eight, which sleep for what a layer of the paper's network takes on one of it
 tensors are shrunk, both evenly and the link with them, so that computing over exchanging is that of the machine.
 
 On hosts networks compute by sleeping, and exchange gradients that are really there.
+
+The experiment ``matex_agd/workers`` has sums between two processes alone, timed alternately over gloo.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from paper_figures.matex_agd.exchanges import ASLEEP, asleep, layer_costs
+from paper_figures.matex_agd.exchanges import ASLEEP, PAPERS, asleep, layer_costs
 from paper_figures.matex_agd.experiments.layers import measure as layers_of
 from suite.communication import link as netlab
 from suite.communication.collectives import Processes
@@ -99,7 +101,6 @@ METHODS: dict[str, dict[str, Any]] = {
     "AGD 2 comm": {"delay": 2},
     "AGD 3 comm": {"delay": 3},
 }
-PAPERS = tuple(name for name in METHODS if name != "layer-wise, buckets")
 Step = Callable[[], None]
 
 
@@ -258,3 +259,46 @@ def link(spec: RunSpec, context: Context) -> Outcome:
             tables[workload] = pd.DataFrame(first)
             context.report((place + 1) / len(NETWORKS))
     return Outcome("finished", curves=tables)
+
+
+# ---------------------------------------------------------------- sums alone
+
+REPEATS = 15
+LARGE, BLOBS = 4_000_000, 64  # bytes of one sum, and the number of small ones it is cut into
+
+
+def timed_sums(group: Group) -> dict[str, list[float]]:
+    """Seconds of a weight sum, a bias sum (LeNet's ip1), one large sum and the same in many small ones."""
+    collective = Processes(group)
+    weights, bias = torch.ones(1, 400_000), torch.ones(1, 500)
+    large = torch.ones(1, LARGE // 4)
+
+    def many() -> None:
+        for flight in [collective.start(part) for part in large.chunk(BLOBS, 1)]:
+            flight.wait()
+
+    actions = {
+        "weights": lambda: collective.sum(weights),
+        "bias": lambda: collective.sum(bias),
+        "one large": lambda: collective.sum(large),
+        "many small": many,
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in actions}
+    for repeat in range(REPEATS + 2):
+        for name, action in actions.items():
+            collective.sum(bias)  # both workers are here
+            began = time.perf_counter()
+            action()
+            if repeat >= 2:
+                seconds[name].append(time.perf_counter() - began)
+    return seconds
+
+
+def sums(spec: RunSpec, context: Context) -> Outcome:
+    """Ratios of seconds by repetition, as the first of two processes saw them."""
+    first, _ = spawn(timed_sums, 2, timeout=60)
+    results = {}
+    for above, below in (("many small", "one large"), ("weights", "bias")):
+        pairs = zip(first[above], first[below], strict=True)
+        results[f"{above} over {below}"] = [one / other for one, other in pairs]
+    return Outcome("finished", results)

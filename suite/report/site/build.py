@@ -39,16 +39,14 @@ MARK = b"sgd-suite"  # stands in every page
 class Row:
     """An artifact as the index and its paper's page list it."""
 
-    id: str
-    title: str
-    artifact: Artifact | None
+    artifact: Artifact
     verdicts: list[Verdict] = field(default_factory=list)
     files: Mapping[str, bytes] = field(default_factory=dict)  # of its page
 
     @property
     def picture(self) -> str:
         """The path of its figure; nothing where it has none."""
-        path = f"{self.id}.svg"
+        path = f"{self.artifact.id}.svg"
         return path if path in self.files else ""
 
     @property
@@ -77,11 +75,11 @@ class Section:
 
 
 def rows_of(which: Paper) -> list[Row]:
-    """The paper's artifacts, then those that nothing measures yet."""
-    rows = {artifact.id: Row(artifact.id, artifact.title, artifact) for artifact in which.artifacts}
+    """The paper's artifacts, then those that nothing measures yet, which have a name and claims alone."""
+    found = {artifact.id: artifact for artifact in which.artifacts}
     for claim in published(which.name):
-        rows.setdefault(claim.artifact, Row(claim.artifact, claim.artifact.partition("/")[2], None))
-    return list(rows.values())
+        found.setdefault(claim.artifact, Artifact(claim.artifact, claim.artifact.partition("/")[2]))
+    return list(map(Row, found.values()))
 
 
 @dataclass(frozen=True)
@@ -109,9 +107,9 @@ def make_site(source: Runs, tell: Callable[[str], None] = lambda line: None, sel
     for section in sections:
         rows = section.artifacts
         for before, row, after in zip([None, *rows], rows, [*rows[1:], None], strict=False):
-            row.verdicts = judge_artifacts(section.paper, [row.id], None, source)
+            row.verdicts = judge_artifacts(section.paper, [row.artifact.id], None, source)
             around = {"before": before, "after": after}
-            row.files, fault = files(section.paper, row.id, row.artifact, row.verdicts, source, around)
+            row.files, fault = files(section.paper, row.artifact, row.verdicts, source, around)
             made |= row.files
             faults += [fault] if fault else []
         tell(f"{section.paper.name}: {counted(len(rows), 'artifact')}")
@@ -156,7 +154,7 @@ def chosen(selectors: Sequence[str]) -> list[Section]:
     sections = list[Section]()
     for which, artifacts in select(selectors):
         wanted = {artifact.id for artifact in artifacts}
-        sections.append(Section(which, [row for row in rows_of(which) if row.id in wanted or not selectors]))
+        sections.append(Section(which, [row for row in rows_of(which) if row.artifact.id in wanted or not selectors]))
     return sections
 
 
@@ -182,7 +180,7 @@ def _shared(sections: list[Section], source: Runs) -> dict[str, bytes]:
 
 def _answers(sections: list[Section], verdicts: list[Verdict], source: Runs) -> Iterator[tuple[Answer, Row, Told]]:
     """Answers with the rows of their figures; without those that were written for other verdicts than these."""
-    rows = {row.id: row for section in sections for row in section.artifacts}
+    rows = {row.artifact.id: row for section in sections for row in section.artifacts}
     found = [answer for answer in answers() if answer.figure in rows]
     others = beside_claims(found, source)
     for answer in found:
@@ -199,21 +197,17 @@ def _needed(verdicts: list[Verdict]) -> Iterator[tuple[str, int, int]]:
 
 
 def files(
-    paper: Paper,
-    name: str,
-    artifact: Artifact | None,
-    found: list[Verdict],
-    source: Runs,
-    around: Mapping[str, Any],
+    paper: Paper, artifact: Artifact, found: list[Verdict], source: Runs, around: Mapping[str, Any]
 ) -> tuple[dict[str, bytes], str]:
-    """Path in the site -> bytes, of the artifact called ``name``; ``around`` is what the page says of the others.
+    """Path in the site -> bytes, of an artifact; ``around`` is what the page says of the others.
 
     The second value is the programming error that kept the artifact from being drawn, or nothing.
     """
     made: dict[str, bytes] = {}
-    drawn, undrawn, fault = None, "" if artifact else "No experiment measures this artifact yet.", ""
+    name, measured = artifact.id, artifact in paper.artifacts
+    drawn, undrawn, fault = None, "" if measured else "No experiment measures this artifact yet.", ""
     try:
-        drawn = drawing(artifact, source) if artifact else None
+        drawn = drawing(artifact, source)
         if drawn:
             made[f"{name}.svg"] = image(drawn, "svg")
         with naming(name):
@@ -237,10 +231,10 @@ def files(
         drawn=drawn,
         curves=curves(drawn.figure) if drawn else "",
         undrawn=undrawn,
-        command=command(artifact, drawn.profile if drawn else "", used),
-        besides=besides(name, measurements(artifact, source, claimed=False)) if artifact else [],
+        command=command(artifact, drawn.profile if drawn else "", used) if measured else "",
+        besides=besides(name, measurements(artifact, source, claimed=False)),
         reasons=reasons,
-        runs_behind=lambda verdict: runs_behind(verdict, artifact, source) if artifact else (),
+        runs_behind=lambda verdict: runs_behind(verdict, artifact, source),
         table=f"{name}.csv" in made,
         environments=environments,
         runs=runs,
@@ -250,31 +244,25 @@ def files(
     return {f"{name}.html": page} | made, fault
 
 
-def _runs(artifact: Artifact | None, found: list[Verdict], used: set[str], source: Runs) -> list[str]:
+def _runs(artifact: Artifact, found: list[Verdict], used: set[str], source: Runs) -> list[str]:
     """The runs that the page rests on: those that verdicts name, and the stored ones of the profiles in use."""
-    if artifact is None:
-        return []
     named = {run_id for v in found for m in (v.measured, v.proxy) if m for run_id in m.runs}
     planned = artifact.ids(*used) if used else set()
     return sorted(named | (planned & source.ids()))
 
 
-def command(artifact: Artifact | None, profile: str, used: set[str]) -> str:
+def command(artifact: Artifact, profile: str, used: set[str]) -> str:
     """What a reader types to remake an artifact: at a profile, or without one at the largest that is in use.
 
     Where none is, it is the smallest at which the artifact has runs.
     """
-    if artifact is None:
-        return ""
     able = [name for name in PROFILES if artifact.runs(name)]
     profile = profile or next((name for name in reversed(able) if name in used), able[0] if able else "")
     last = f"sgd-suite {'figures' if artifact.draw else 'check'} {artifact.id}"
     return f"sgd-suite run {artifact.id} --profile {profile} && {last}" if profile else last
 
 
-def module_of(artifact: Artifact | None) -> str:
+def module_of(artifact: Artifact) -> str:
     """The module that an artifact is written in; "" for one that nothing is written for."""
-    if artifact is None:
-        return ""
     measured = [each.value for each in artifact.quantities.values()]
     return next((function_of(each).__module__ for each in (artifact.draw, *measured) if each), "")

@@ -15,6 +15,7 @@ from suite.claims.estimate import GRADES
 from suite.claims.judge import NEEDS, VERDICTS
 from suite.report.numerals import compared, few, ours, printed, tolerance, values
 from suite.report.readme import headline
+from suite.report.verdict_details import shown
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -65,7 +66,7 @@ def _engine() -> Environment:
     )
     made.filters |= {"ours": ours, "printed": printed, "compared": compared, "tolerance": tolerance, "values": values}
     made.filters |= {"among": lambda found, order: sorted(set(found) & set(order), key=list(order).index)}
-    made.filters |= {"sum_of": Counter.total, "few": few, "link": quote}
+    made.filters |= {"sum_of": Counter.total, "few": few, "link": quote, "shown": shown}
     made.globals |= {
         "board_of": board,
         "headline": headline,

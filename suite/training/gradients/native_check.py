@@ -14,8 +14,7 @@ from torch.nn import functional as F
 
 from suite.models.layers import BatchNorm
 from suite.training.flat import FlatModule
-from suite.training.gradients.backend import Batch
-from suite.training.gradients.looped import AutogradGradients
+from suite.training.gradients.backend import AutogradGradients, Batch
 
 Pair = tuple[Tensor, Tensor]  # what machine code gives, and what autograd does
 MANY = 8  # examples from which a linear layer takes more outputs together

@@ -7,9 +7,8 @@ from typing import Any
 
 import torch
 
-from suite.training.gradients.backend import Backend
+from suite.training.gradients.backend import AutogradGradients, Backend, Vectorised
 from suite.training.gradients.cuda_graph import Captured
-from suite.training.gradients.looped import AutogradGradients, Vectorised
 from suite.training.gradients.native import Native
 
 BACKENDS: dict[str, type[Backend]] = {kind.name: kind for kind in (AutogradGradients, Vectorised, Captured, Native)}
