@@ -34,8 +34,8 @@ EXACT = 1e-5  # largest error against float64, as a share of the norm
 # Height and width, channels in and out, kernel, padding: those of the networks, and tiles that the output cuts.
 SHAPES = [(16, 16, 32, 32, 5, 2), (2, 2, 256, 128, 3, 1), (13, 10, 16, 48, 5, 0), (7, 9, 48, 16, 3, 1)]
 SOURCES = tuple(native.SOURCE.headers)
-# Networks whose code takes long to compile, examples and bound. Autograd's float32 with the masks of ResNet-32 errs by
-# 2.2e-5, since every layer and batch norm adds its own rounding.
+# Networks whose code takes long to compile, examples and bound. With the masks of ResNet-32 autograd's float32 errs
+# by 2.2e-5, since every layer and batch norm adds its own rounding.
 SLOW = [("vgg_medium", 16, EXACT), ("crossbow_resnet32", 64, 2e-5)]
 
 
