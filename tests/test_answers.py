@@ -11,8 +11,8 @@ import pytest
 from paper_figures.rudra.errors import finals
 from paper_figures.rudra.plans import label
 from paper_figures.together import board
+from paper_figures.together.methods import methods
 from suite.claims.estimate import Estimate
-from suite.claims.intervals import Interval
 from suite.claims.judge import Verdict
 from suite.papers.catalogue import paper, published
 from suite.papers.evidence import committed
@@ -118,26 +118,30 @@ def test_what_the_last_answer_counts_in_words_is_what_the_boards_have():
     for task in ("mnist", "cifar10", "multi30k"):
         panel = paper("together").artifact(f"together/{task}")
         frame = panel.read(source, "reduced")
-        found[task] = {row.method.name: row for row in board.board(panel.id, frame)}
-        ends[task] = {name: frame.run(name).curve("ends") for name in found[task]}
+        known = methods(board.PROFILES[panel.id]["reduced"])
+        names = {(method.label, method.learners): method.name for method in known}
+        table = board.table(panel.id, frame)
+        table["name"] = [names[key] for key in zip(table["method"], table["learners"], strict=True)]
+        found[task] = table.set_index(["name", "score"]).sort_index()
+        ends[task] = {name: frame.run(name).curve("ends") for name in found[task].index.unique("name")}
     five = ("isgd", "delayed-4", "layerwise-4", "hardsync-4", "softsync-4", "sma-4")
-    rows = list(found.values())
-    saves = lambda method, score: [each[method].ratios[score].says == "less" for each in rows]
+    tables = list(found.values())
+    saves = lambda method, score: [each.says[method, score] == "less" for each in tables]
     assert not any(any(saves(method, "gradients")) for method in five)
-    for each in rows:  # no method of the papers ends below synchronous SGD's rounds with its whole interval
-        assert not any(
-            each[name].ratios["rounds"].log.high < each["sync-4"].ratios["rounds"].log.low for name in five
-        )
+    for each in tables:  # no method of the papers ends below synchronous SGD's rounds with its whole interval
+        assert not any(each.high[name, "rounds"] < each.low["sync-4", "rounds"] for name in five)
     assert saves("adamw", "gradients") == [False, True, True]
     assert saves("diloco-4", "gradients") == [True, False, True]
-    arrived = {name: row.reached for name, row in found["multi30k"].items() if row.method.learners == 4}
-    assert {name for name, count in arrived.items() if count} == {"diloco-4"}
-    assert [each["delayed-4"].reached for each in rows] == [8, 0, 0]
-    assert [(each["softsync-4"].reached, each["softsync-4"].seeds) for each in rows] == [(4, 8), (1, 5), (0, 4)]
-    lead = found["mnist"]["isgd"].ratios
-    assert (lead["rounds"].says, lead["gradients"].says) == ("", "")
-    assert found["multi30k"]["isgd"].ratios["gradients"].log == Interval(0.0, 0.0, 0.0, 4, 3)
-    assert found["mnist"]["sma-4"].trial.momentum == 0
+    arrived = found["multi30k"].query("learners == 4 and reached > 0")
+    assert set(arrived.index.unique("name")) == {"diloco-4"}
+    counts = lambda name: [tuple(each.loc[(name, "rounds"), ["reached", "seeds"]]) for each in tables]
+    assert [reached for reached, _ in counts("delayed-4")] == [8, 0, 0]
+    assert counts("softsync-4") == [(4, 8), (1, 5), (0, 4)]
+    lead = found["mnist"].says["isgd"]
+    assert (lead["rounds"], lead["gradients"]) == ("", "")
+    same = found["multi30k"].loc[("isgd", "gradients")]
+    assert (same.ratio, same.low, same.high) == (1, 1, 1)
+    assert found["mnist"].momentum["sma-4", "rounds"] == 0
     lost = {name: each[each["status"] == "diverged"]["gradients"] for name, each in ends["mnist"].items()}
     assert (len(lost["sma-4"]), lost["sma-4"].max() < math.inf) == (2, True)
     assert lost["sync-4"].tolist() == [math.inf]

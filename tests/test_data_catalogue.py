@@ -21,7 +21,7 @@ def test_an_absent_set_says_where_it_was_looked_for_and_how_to_get_it(tmp_path: 
     with pytest.raises(DataError, match=r"cifar10 is not below .*data fetch cifar10.*--data or SGD_SUITE_DATA"):
         load_images("cifar10", "train", tmp_path)
     assert locate("cifar10", tmp_path) is None
-    with pytest.raises(DataError, match="there are mnist, cifar10"):
+    with pytest.raises(ValueError, match="there are mnist, cifar10"):
         load_images("svhn", "train", tmp_path)
     with pytest.raises(DataError, match="split 'dev' does not exist; it has train, test"):
         load_images("digits", "dev")
