@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from suite.models import build, initialise
+from suite.models.initialisers import Constant, Xavier
+from suite.models.layers import BatchNorm, Conv2d, Linear, ResidualBlock, ZeroPaddedShortcut
+from suite.models.network import Chain
 from suite.papers.catalogue import experiment
 from suite.runner.execute import RunnerConfig, execute
 from suite.runner.workers import RunReport
@@ -34,6 +37,33 @@ def problem(
     if network.label_shape:  # it reads codes of classes
         return Classification(flat, pixels % network.classes, targets, lambda x: x.to(dtype))
     return Classification(flat, pixels, targets, lambda x: x.to(dtype) / 256 - 0.5)
+
+
+def residual() -> Chain:
+    """A small residual network with every kind of shortcut, at widths of one, two and three vectors."""
+
+    def norm(inputs: int, outputs: int, kernel: int, stride: int) -> list[nn.Module]:
+        padding, bias = kernel // 2, Constant(0.1) if inputs == outputs else None
+        weight = {"weight": Xavier(), "bias": bias}
+        return [Conv2d(inputs, outputs, kernel, stride=stride, padding=padding, **weight), BatchNorm(outputs)]
+
+    def block(inputs: int, outputs: int, stride: int, shortcut: nn.Module) -> nn.Module:
+        branch = nn.Sequential(*norm(inputs, outputs, 3, stride), nn.ReLU(), *norm(outputs, outputs, 3, 1))
+        return ResidualBlock(branch, shortcut)
+
+    first = zip(("conv1", "norm1", "relu1"), [*norm(3, 16, 3, 1), nn.ReLU()], strict=True)
+    layers = [
+        *first,
+        ("block1", block(16, 16, 1, nn.Identity())),
+        ("block2", block(16, 32, 2, nn.Sequential(*norm(16, 32, 1, 2)))),
+        ("block3", block(32, 48, 2, ZeroPaddedShortcut(32, 48, 2))),
+        ("pool", nn.AvgPool2d(2)),
+        ("flatten", nn.Flatten()),
+        ("ip", Linear(48, 5, weight=Xavier(), bias=Constant())),
+    ]
+    made = Chain(layers, (3, 8, 8), 5)
+    initialise(made, 7)
+    return made
 
 
 def points(case: Classification, rows: int) -> Tensor:

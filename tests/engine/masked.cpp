@@ -5,7 +5,7 @@ struct Decisions {  // of one layer: what comes next, and how many were not its 
     const std::int32_t* next;
     long flips;
 };
-static Decisions decisions[16];
+static Decisions decisions[64];
 
 // Whether each number passes. Kept: that.
 template <int LAYER, long N>
@@ -48,17 +48,31 @@ struct MaskedMaxPool : Plain<H * W * C, OH * OW * C, false, false, OH * OW * C> 
     }
 };
 
+// Whether each sum passes: by its output, which backward reads.
+template <int LAYER, class... Parts>
+struct MaskedResidual : Residual<Parts...> {
+    using Sum = Residual<Parts...>;
+    static void forward(Team team, long M, const real* w, const real* in, real* out, real* work, real* beside) {
+        Sum::forward(team, M, w, in, out, work, beside);
+        Decisions& given = decisions[LAYER];
+        for (long i = 0; i < M * Sum::outputs; ++i) {
+            given.flips += (out[i] > 0) != (given.next[i] > 0);
+            out[i] = given.next[i] ? std::max(out[i], real(1e-30)) : real(0);
+        }
+    }
+};
+
 using Masked = MASKED;
 extern "C" long parameters() { return Masked::parameters; }
 
-// `given`: for each decided layer [examples][outputs]. Returns the number of flips.
-extern "C" long masked(const real* w, real* dw, const real* pictures, const std::int64_t* targets, long examples,
-                       const std::int32_t** given, int layers) {
+// `given`: for each decided layer [examples][outputs]; `running` are statistics. Returns the number of flips.
+extern "C" long masked(const real* w, real* dw, const real* pictures, const std::int64_t* targets, real* running,
+                       long examples, const std::int32_t** given, int layers) {
     for (int i = 0; i < layers; ++i) decisions[i] = {given[i], 0};
     std::vector<real> work(Masked::work(examples, 1));
     by_team(1, [&](Team team) {
         return Masked::run<Masked::outputs>(team, examples, w, Write{dw}, pictures, nullptr, targets, work.data(),
-                                            work.data());
+                                            running);
     });
     long flips = 0;
     for (int i = 0; i < layers; ++i) flips += decisions[i].flips;

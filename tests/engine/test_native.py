@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 import torch
-from engine_cases import agree, compute, digits, points, problem, stored
+from engine_cases import agree, compute, digits, points, problem, residual, stored
 from torch import nn
 from torch.nn import functional as F
 
 from suite.models.initialisers import Constant, Xavier
-from suite.models.layers import Conv2d, Linear
+from suite.models.layers import BatchNorm, Conv2d, Linear, ResidualBlock
 from suite.models.network import Chain
 from suite.runner import autotune
 from suite.training import machine_code
@@ -53,10 +53,11 @@ def of(network: Chain, dtype: torch.dtype = torch.float64, channels_last: bool =
 @pytest.mark.compiler
 @pytest.mark.usefixtures("hastily")
 @pytest.mark.parametrize("examples", [1, 5, 13])
-@pytest.mark.parametrize("name", ["digits_lenet", "caffe_cifar_full", "rounded badly"])
+@pytest.mark.parametrize("name", ["digits_lenet", "caffe_cifar_full", "rounded badly", "residual"])
 def test_a_native_gradient_is_autograds(name, examples):
     """In double precision, where only a wrong formula could differ by more than rounding."""
-    case = of(rounded_badly()) if name == "rounded badly" else problem(name, examples=26)
+    made = {"rounded badly": rounded_badly, "residual": residual}
+    case = of(made[name]()) if name in made else problem(name, examples=26)
     x, rows = points(case, 2), case.b0().repeat(2, 1)
     batches = [case.fetch(torch.arange(i * examples, (i + 1) * examples)) for i in range(2)]
     expected = tuple(part.clone() for part in AutogradGradients(case)(x, rows, batches))
@@ -73,10 +74,10 @@ def torch_threads():
 
 @pytest.mark.compiler
 @pytest.mark.usefixtures("hastily")
-@pytest.mark.parametrize("name", ["digits_lenet", "caffe_cifar_full", "rounded badly", "dropout"])
+@pytest.mark.parametrize("name", ["digits_lenet", "caffe_cifar_full", "rounded badly", "dropout", "residual"])
 def test_threads_share_a_batch_and_round_no_worse(name, torch_threads):
     """Shares of unequal size; a batch with fewer than two examples a thread is taken by fewer threads."""
-    made = {"rounded badly": lambda: of(rounded_badly()), "dropout": dropping_out}
+    made = {"rounded badly": lambda: of(rounded_badly()), "dropout": dropping_out, "residual": lambda: of(residual())}
     case = made.get(name, lambda: problem(name, examples=26))()
     x, rows, ours = points(case, 1), case.b0()[None], native_of(case)
     for examples, alike in ((3, True), (5, False), (11, False)):
@@ -245,11 +246,12 @@ def test_what_does_not_compile_is_not_used_and_told_in_the_compilers_words(monke
 @pytest.mark.parametrize(
     ("layer", "why"),
     [
-        (nn.Conv2d(3, 4, 3, bias=False), r"layer odd \(Conv2d\) has no native form"),
-        (nn.Conv2d(3, 4, 3, groups=1, dilation=2), r"layer odd \(Conv2d\)"),
+        (nn.Conv2d(3, 4, 3, groups=1, dilation=2), r"layer odd \(Conv2d\) has no native form"),
         (nn.Conv2d(3, 4, (3, 2)), r"layer odd \(Conv2d\)"),
         (nn.AvgPool2d(2, padding=1, count_include_pad=False), r"layer odd \(AvgPool2d\)"),
         (nn.BatchNorm2d(3), r"layer odd \(BatchNorm2d\)"),
+        (BatchNorm(3), "layer odd normalises 3 channels"),
+        (ResidualBlock(Conv2d(3, 3, 1, weight=Xavier(), bias=None), nn.Identity()), "block odd is not made of"),
         (nn.Dropout(), r"layer odd \(Dropout\)"),
         (nn.Flatten(2), r"layer odd \(Flatten\)"),
         (nn.MaxPool2d(2, 2, dilation=2), r"layer odd \(MaxPool2d\)"),

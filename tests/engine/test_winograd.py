@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -17,9 +17,11 @@ from torch.nn import functional as F
 
 from paper_figures.isgd import settings as isgd
 from suite.experiment import Context
+from suite.models.layers import ResidualBlock
 from suite.spec import RunSpec
 from suite.training.build import random_classification
 from suite.training.gradients import native
+from suite.training.gradients.backend import AutogradGradients
 from suite.training.gradients.native import Native, plan
 from suite.training.loop import train
 from suite.training.machine_code import FLAGS, Source
@@ -32,14 +34,32 @@ EXACT = 1e-5  # largest error against float64, as a share of the norm
 # Height and width, channels in and out, kernel, padding: those of the networks, and tiles that the output cuts.
 SHAPES = [(16, 16, 32, 32, 5, 2), (2, 2, 256, 128, 3, 1), (13, 10, 16, 48, 5, 0), (7, 9, 48, 16, 3, 1)]
 SOURCES = tuple(native.SOURCE.headers)
+# Networks whose code takes long to compile, examples and bound. With the masks of ResNet-32 autograd's float32 errs
+# by 2.2e-5, since every layer and batch norm adds its own rounding.
+SLOW = [("vgg_medium", 16, EXACT), ("crossbow_resnet32", 64, 2e-5)]
+
+
+PICTURES = ["Pictures<Winograd<{}, {}, {}, {}, {}, {}>>".format(*shape) for shape in SHAPES]
 
 
 @cache
-def layers(numbers: str) -> ctypes.CDLL:
-    written = ", ".join("Winograd<{}, {}, {}, {}, {}, {}>".format(*shape) for shape in SHAPES)
+def layers(numbers: str, *written: str) -> ctypes.CDLL:
+    """Layers of a whole batch, each alone."""
     flags = (*WITH_LAYERS, *(["-O1"] if numbers == "double" else []))  # compiled sooner; the formulas are the same
-    source = Source(HERE / "convolutions.cpp", SOURCES, flags)
-    return source.library({"REAL": numbers, "LAYERS": written}, lambda path, _: ctypes.CDLL(str(path)))
+    source = Source(HERE / "alone.cpp", (native.FILE, *SOURCES), flags)
+    return source.library({"REAL": numbers, "LAYERS": ", ".join(written)}, lambda path, _: ctypes.CDLL(str(path)))
+
+
+def native_layer(
+    written: list[str], which: int, w: Tensor, x: Tensor, dy: Tensor, beside: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Output and gradients of input and of parameters w [n] by a native layer; what lies beside them is advanced."""
+    laid = [t.contiguous(memory_format=torch.channels_last) for t in (x, dy)]
+    y, dx, dw = torch.empty_like(laid[1]), torch.empty_like(laid[0]), torch.empty_like(w)
+    numbers = "float" if x.dtype == torch.float32 else "double"
+    pointers = (ctypes.c_void_p(t.data_ptr()) for t in (w, *laid, y, dx, dw, beside))
+    layers(numbers, *written).alone(which, ctypes.c_long(len(x)), *pointers)
+    return y, dx, dw
 
 
 def drawn(shape: tuple[int, ...], inputs: str, examples: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -62,12 +82,8 @@ def drawn(shape: tuple[int, ...], inputs: str, examples: int) -> tuple[Tensor, T
 
 def native_convolution(which: int, weights: Tensor, bias: Tensor, x: Tensor, dy: Tensor) -> list[Tensor]:
     """Output, gradients of input, weights and bias by the native layer."""
-    laid = [t.contiguous(memory_format=torch.channels_last) for t in (weights, x, dy)]
-    flat = torch.cat([laid[0].permute(0, 2, 3, 1).reshape(-1), bias])
-    y, dx, dw = torch.empty_like(laid[2]), torch.empty_like(laid[1]), torch.empty_like(flat)
-    tensors = [flat, laid[1], laid[2], y, dx, dw]
-    numbers = "float" if x.dtype == torch.float32 else "double"
-    layers(numbers).convolution(which, ctypes.c_long(len(x)), *(ctypes.c_void_p(t.data_ptr()) for t in tensors))
+    flat = torch.cat([weights.permute(0, 2, 3, 1).reshape(-1), bias])
+    y, dx, dw = native_layer(PICTURES, which, flat, x, dy, bias)
     out, channels, k, _ = weights.shape
     return [y, dx, dw[: -len(bias)].view(out, k, k, channels).permute(0, 3, 1, 2), dw[-len(bias) :]]
 
@@ -120,59 +136,84 @@ def in_native_order(module: nn.Module) -> list[nn.Module]:
 
 
 def decided(module: nn.Module, x: Tensor) -> tuple[Tensor, list[Tensor]]:
-    """Outputs, and the decisions of each ReLU and maximum, channels-last [examples, outputs]."""
+    """Outputs, and the decisions of each ReLU and maximum, channels-last [examples, outputs], as plans name them."""
     found: list[Tensor] = []
 
-    def note(mask: Tensor) -> None:
+    def noted(mask: Tensor) -> Tensor:
         laid = mask.permute(0, 2, 3, 1) if mask.dim() == 4 else mask
-        found.append(laid.reshape(len(x), -1).int().contiguous())
+        return laid.reshape(len(x), -1).int().contiguous()
 
     for layer in in_native_order(module):
         if isinstance(layer, nn.MaxPool2d):
             x, places = F.max_pool2d(
                 x, layer.kernel_size, layer.stride, layer.padding, ceil_mode=layer.ceil_mode, return_indices=True
             )
-            note(places)
+            found.append(noted(places))
+        elif isinstance(layer, ResidualBlock):
+            branch, within = decided(layer.branch, x)
+            x = branch + layer.shortcut(x)
+            found += [noted(x > 0), *within]
+            x = x.relu()
         else:
             if isinstance(layer, nn.ReLU):
-                note(x > 0)
+                found.append(noted(x > 0))
             x = layer(x)
     return x, found
 
 
-def numbered() -> Callable[[re.Match[str]], str]:
-    """Names the masked form of the next ReLU or maximum of a plan."""
+def masked(written: str) -> str:
+    """A plan with the masked form of each ReLU and maximum; one that batch norm makes itself stands after it."""
     count = iter(range(99))
-    return lambda match: f"Masked{match[1]}<{next(count)}, "
+
+    def numbered(match: re.Match[str]) -> str:
+        if match["kind"]:
+            return f"Masked{match['kind']}<{next(count)}, "
+        numbers = int(match["pixels"]) * int(match["channels"])
+        return f"{match['norm']}>, Pictures<MaskedRelu<{next(count)}, {numbers}>>"
+
+    norm = r"(?P<norm>Norm<(?P<pixels>\d+), (?P<channels>\d+), [^>]*>, [^>]*>), true>"
+    return re.sub(rf"(?P<kind>Relu|MaxPool|Residual)<|{norm}", numbered, written)
 
 
 @pytest.mark.compiler
-@pytest.mark.parametrize("name", ["caffe_cifar_full", pytest.param("vgg_medium", marks=pytest.mark.slow)])
-def test_a_whole_gradient_is_as_exact_where_nothing_flips(name: str):
+@pytest.mark.parametrize(
+    ("name", "examples", "most"),
+    [("caffe_cifar_full", 16, EXACT), *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW)],
+)
+def test_a_whole_gradient_is_as_exact_where_nothing_flips(name: str, examples: int, most: float):
     """ReLUs and maxima are decided by the float64 pass; how many float32 would decide otherwise is printed."""
-    examples = 16
     exact = problem(name, examples=examples)
     x = 0.05 * torch.randn(exact.d, generator=torch.Generator().manual_seed(0))
+    if exact.flat.q:  # batch norm is no more than its bias at such weights
+        x = exact.flat.point().float()
     exact.flat.load(x.double())
     inputs, targets = exact.fetch(torch.arange(examples))
     outputs, decisions = decided(exact.flat.module, inputs.float().double())
     wanted = torch.autograd.grad(F.cross_entropy(outputs, targets), list(exact.flat.module.parameters()))
 
-    masked = re.sub(r"(Relu|MaxPool)<", numbered(), plan(exact.flat.module))
     source = Source(HERE / "masked.cpp", (native.FILE, *SOURCES), WITH_LAYERS)
-    library = source.library({"REAL": "float", "MASKED": masked}, lambda path, _: ctypes.CDLL(str(path)))
+    plans = {"REAL": "float", "MASKED": masked(plan(exact.flat.module))}
+    library = source.library(plans, lambda path, _: ctypes.CDLL(str(path)))
     found, laid = torch.empty_like(x), inputs.float().contiguous(memory_format=torch.channels_last)
+    running = exact.b0().float()
     given = (ctypes.c_void_p * len(decisions))(*(mask.data_ptr() for mask in decisions))
-    pointers = [ctypes.c_void_p(t.data_ptr()) for t in (x, found, laid, targets)]
+    pointers = [ctypes.c_void_p(t.data_ptr()) for t in (x, found, laid, targets, running)]
     library.masked.restype = ctypes.c_long
     flips = library.masked(*pointers, ctypes.c_long(examples), given, len(decisions))
 
-    pairs = list(zip(exact.flat.views(found), wanted, strict=True))
-    whole = math.sqrt(sum(float((a - b).norm()) ** 2 for a, b in pairs) / sum(float(b.norm()) ** 2 for _, b in pairs))
-    worst = max(error(a, b) for a, b in pairs)
+    single = problem(name, examples=examples, dtype=torch.float32)
+    _, rounded, _ = AutogradGradients(single)(x[None], single.b0()[None], [single.fetch(torch.arange(examples))])
+    whole, autograds = (apart(exact.flat.views(gradient), wanted) for gradient in (found, rounded[0]))
+    worst = max(error(a, b) for a, b in zip(exact.flat.views(found), wanted, strict=True))
     print(f"{name}: {whole:.1e} of the norm, {worst:.1e} of a tensor's at most,", end=" ")
-    print(f"{flips} of {sum(mask.numel() for mask in decisions)} decisions flip")
-    assert whole <= EXACT
+    print(f"{flips} of {sum(mask.numel() for mask in decisions)} decisions flip; autograd in float32 {autograds:.1e}")
+    assert whole <= most
+
+
+def apart(ours: Sequence[Tensor], exact: Sequence[Tensor]) -> float:
+    """The norm of a difference as a share of the exact one, over all tensors."""
+    pairs = list(zip(ours, exact, strict=True))
+    return math.sqrt(sum(float((a - b).norm()) ** 2 for a, b in pairs) / sum(float(b.norm()) ** 2 for _, b in pairs))
 
 
 @pytest.mark.compiler

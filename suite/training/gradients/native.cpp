@@ -10,10 +10,11 @@
 // [out][kh][kw][in], a linear layer's [out][in], each before its biases. `real` is float or double.
 //
 // Layers of one example each (convolutions, pools, activations) are taken by blocks of a few examples, so that maps stay
-// in the cache; linear layers and dropout take the whole batch, or a thread's share of it. What dropout multiplies by is
-// drawn by the caller, so that it can be the framework's own draw: layer after layer, [examples][outputs] numbers each.
+// in the cache; linear layers, dropout and what batch norm couples take the whole batch, or a thread's share of it. The
+// caller passes numbers `beside` the weights, layer after layer: what dropout multiplies by [examples][outputs], so that
+// it can be the framework's own draw, and the running statistics of batch norm, which are advanced.
 
-#include "native_team.h"
+#include "native_residual.h"
 #include "native_winograd.h"
 
 // ---------------------------------------------------------------- composition
@@ -111,11 +112,11 @@ struct Pictures {
     static constexpr long parameters = All::parameters, block = All::block;
     static constexpr int tensors = All::tensors;
     static constexpr bool winograd = All::winograd;
-    static constexpr long drawn = 0;
+    static long beside(long) { return 0; }
     static constexpr long each = All::ready + All::sums + block * All::scratch;  // of a thread's own numbers
     static long work(long M, long threads) { return threads * each + M * All::kept; }
 
-    static void forward(Team team, long M, const real* w, const real* in, real* out, real* work) {
+    static void forward(Team team, long M, const real* w, const real* in, real* out, real* work, real*) {
         real *ready = work + team.rank * each, *scratch = ready + All::ready + All::sums;
         real* kept = work + team.size * each;
         All::prepare(w, ready);
@@ -125,7 +126,7 @@ struct Pictures {
     }
     template <class Sink>
     static void backward(Team team, long M, const real* w, const real* in, const real* out, const real* dout,
-                         real* din, Sink sink, real* work) {
+                         real* din, Sink sink, real* work, real*) {
         real *ready = work + team.rank * each, *sums = ready + All::ready, *scratch = sums + All::sums;
         real* kept = work + team.size * each;
         std::memset(sums, 0, sizeof(real) * All::sums);
@@ -154,7 +155,7 @@ struct Linear {
     static constexpr long inputs = IN, outputs = OUT, parameters = OUT * IN + OUT, block = 1;
     static constexpr int tensors = 2;
     static constexpr bool winograd = false;
-    static constexpr long drawn = 0;
+    static long beside(long) { return 0; }
     static long together(long M) { return M < 8 ? 8 : 64; }  // outputs whose weights stay in the cache
     static long room(long M) { return padded(std::max(together(M) * IN, OUT)); }
     static long work(long M, long threads) { return threads * room(M); }
@@ -168,7 +169,7 @@ struct Linear {
             for (; o < OUT; ++o) dots<R, 1, IN>(in + m * IN, w + o * IN, bias + o, out + m * OUT + o, OUT);
         }
     }
-    static void forward(Team team, long M, const real* w, const real* in, real* out, real*) {
+    static void forward(Team team, long M, const real* w, const real* in, real* out, real*, real*) {
         long m = team.first(M);
         const long end = team.last(M);
         if constexpr (REGISTERS > 16) some_rows<4, 6>(m, end, w, in, out);
@@ -179,7 +180,7 @@ struct Linear {
     // Several go through their examples first, since what is used changes weights that another one has yet to read.
     template <class Sink>
     static void backward(Team team, long M, const real* w, const real* in, const real*, const real* dout, real* din,
-                         Sink sink, real* work) {
+                         Sink sink, real* work, real*) {
         const long some = together(M), from = team.first(M), rows = team.last(M) - from;
         const auto inputs_of = [&](long o, long end) {
             if (din)
@@ -210,16 +211,17 @@ struct Linear {
 // Multiplies by factors drawn for each number of the batch: 0, or 1 / (1 - p).
 template <long N>
 struct Dropout {
-    static constexpr long inputs = N, outputs = N, parameters = 0, drawn = N, block = 1;
+    static constexpr long inputs = N, outputs = N, parameters = 0, block = 1;
     static constexpr int tensors = 0;
     static constexpr bool winograd = false;
     static long work(long, long) { return 0; }
-    static void forward(Team team, long M, const real*, const real* in, real* out, const real* factors) {
+    static long beside(long M) { return M * N; }
+    static void forward(Team team, long M, const real*, const real* in, real* out, real*, const real* factors) {
         for (long i = team.first(M) * N; i < team.last(M) * N; ++i) out[i] = in[i] * factors[i];
     }
     template <class Sink>
     static void backward(Team team, long M, const real*, const real*, const real*, const real* dout, real* din, Sink,
-                         const real* factors) {
+                         real*, const real* factors) {
         if (din)
             for (long i = team.first(M) * N; i < team.last(M) * N; ++i) din[i] = dout[i] * factors[i];
     }
@@ -274,28 +276,28 @@ struct Rows<Layer, Rest...> {
     static long work(long M, long threads) {
         return padded(Layer::work(M, threads)) + 2 * padded(M * Layer::outputs) + Next::work(M, threads);
     }
-    // `factors`: what dropout multiplies by in this layer and in those after it; only read.
+    // `beside`: numbers of this layer and of those after it.
     template <long CLASSES, class Sink>
     static double run(Team team, long M, const real* w, Sink sink, const real* in, real* din,
-                      const std::int64_t* targets, real* work, real* factors) {
+                      const std::int64_t* targets, real* work, real* beside) {
         real *out = work + padded(Layer::work(M, team.size)), *dout = out + padded(M * Layer::outputs);
-        real* own = Layer::drawn ? factors : work;
-        Layer::forward(team, M, w, in, out, own);
+        Layer::forward(team, M, w, in, out, work, beside);
         const double loss = Next::template run<CLASSES>(team, M, w + Layer::parameters, sink.template after<Layer>(),
                                                         out, dout, targets, dout + padded(M * Layer::outputs),
-                                                        factors + M * Layer::drawn);
-        Layer::backward(team, M, w, in, out, dout, din, sink, own);
+                                                        beside + Layer::beside(M));
+        Layer::backward(team, M, w, in, out, dout, din, sink, work, beside);
         return loss;
     }
-    // Forward alone, as networks are tested: nothing is dropped. The cross-entropy of each of this thread's examples.
+    // Forward alone, as networks are tested: nothing is dropped, and there is no batch norm. The cross-entropy of each of
+    // this thread's examples.
     template <long CLASSES>
     static void test(Team team, long M, const real* w, const real* in, const std::int64_t* targets, double* losses,
                      real* work) {
-        if constexpr (Layer::drawn > 0) {
+        if constexpr (std::is_same_v<Layer, Dropout<Layer::inputs>>) {
             Next::template test<CLASSES>(team, M, w, in, targets, losses, work);
         } else {
             real* out = work + padded(Layer::work(M, team.size));
-            Layer::forward(team, M, w, in, out, work);
+            Layer::forward(team, M, w, in, out, work, nullptr);
             Next::template test<CLASSES>(team, M, w + Layer::parameters, out, targets, losses,
                                          out + padded(M * Layer::outputs));
         }
@@ -313,9 +315,9 @@ extern "C" long work(long examples, long threads) { return Plan::work(examples, 
 
 // Mean cross-entropy of `examples` pictures [h][w][channels] at w [parameters]; its gradient into dw [parameters].
 extern "C" double gradient(const real* w, real* dw, const real* pictures, const std::int64_t* targets, long examples,
-                           long threads, real* work, real* factors) {
+                           long threads, real* work, real* beside) {
     const auto share = [&](Team team) {
-        return Plan::run<Plan::outputs>(team, examples, w, Write{dw}, pictures, nullptr, targets, work, factors);
+        return Plan::run<Plan::outputs>(team, examples, w, Write{dw}, pictures, nullptr, targets, work, beside);
     };
     return by_team(threads, share) / examples;
 }
@@ -333,10 +335,10 @@ extern "C" void test(const real* w, const real* pictures, const std::int64_t* ta
 // [parameters]; w, from and to may be one. There is a rule for each of the tensors.
 extern "C" double update(const real* w, const real* from, real* to, real* velocity, const Rule* rules, double momentum,
                          const real* pictures, const std::int64_t* targets, long examples, long threads, real* work,
-                         real* factors) {
+                         real* beside) {
     const Step step{from, to, velocity, rules, static_cast<real>(momentum)};
     const auto share = [&](Team team) {
-        return Plan::run<Plan::outputs>(team, examples, w, step, pictures, nullptr, targets, work, factors);
+        return Plan::run<Plan::outputs>(team, examples, w, step, pictures, nullptr, targets, work, beside);
     };
     return by_team(threads, share) / examples;
 }

@@ -25,7 +25,7 @@ from torch.nn import functional as F
 
 from reference_impls.contract import Algorithm, Points, Turn
 from reference_impls.rudra import Softsync, SoftsyncState
-from suite.models.layers import WithinChannelLRN
+from suite.models.layers import BatchNorm, ResidualBlock, WithinChannelLRN, ZeroPaddedShortcut
 from suite.models.network import Chain
 from suite.training.evaluation import WorstFirst
 from suite.training.gradients.backend import Backend, Batch, Reader, Rows, ServerStep, Updated
@@ -35,11 +35,13 @@ from suite.training.optimizers import CaffeSGD, InPlace, alone_in_place
 
 FILE = Path(__file__).with_suffix(".cpp")
 SOURCE = Source(
-    FILE, tuple(FILE.with_name(f"native_{name}.h") for name in ("layers", "products", "team", "winograd"))
+    FILE, tuple(FILE.with_name(f"native_{name}.h") for name in ("layers", "products", "residual", "team", "winograd"))
 )
 
+WIDEST = 64  # channels of a batch norm: those of narrow networks, whose gain was measured
 CHUNK = 20  # examples of a test read at a time: machine code takes few as fast as many
 MONOTONE = nn.ReLU | nn.Tanh
+Three = tuple[Tensor, Tensor, Tensor]
 
 
 def plan(module: nn.Module) -> str:
@@ -53,8 +55,16 @@ def plan(module: nn.Module) -> str:
         raise NativeError("the network is no chain of layers")
     if any(p.dtype not in NUMBERS for p in module.parameters()):
         raise NativeError(f"its numbers must be one of {', '.join(NUMBERS.values())}")
-    rows, pictures, after, before = list[str](), list[str](), tuple[int, ...](), None
-    for name, layer, shape, after in _layers(module):
+    rows, after = _rows(module, tuple(module.input_shape))
+    if len(after) != 1:
+        raise NativeError("the network does not end in one row of outputs for each example")
+    return f"Rows<{', '.join(rows)}>"
+
+
+def _rows(module: nn.Sequential, inputs: tuple[int, ...]) -> tuple[list[str], tuple[int, ...]]:
+    """The templates of layers that take a whole batch, from maps or rows of a shape, and the shape of the outputs."""
+    rows, pictures, before, after = list[str](), list[str](), None, inputs
+    for name, layer, shape, after in _layers(module, inputs):
         if isinstance(layer, nn.Linear):
             if layer.bias is None or len(shape) != 1:
                 raise NativeError(f"its layer {name} has no bias, or reads maps")
@@ -63,19 +73,45 @@ def plan(module: nn.Module) -> str:
         elif isinstance(layer, nn.Dropout) and len(shape) == 1:
             rows += [*_together(pictures), f"Dropout<{shape[0]}>"]
             pictures = []
+        elif isinstance(layer, BatchNorm | ResidualBlock):
+            coupled = _norm(name, layer, shape) if isinstance(layer, BatchNorm) else _residual(name, layer, shape)
+            rows += [*_together(pictures), coupled]
+            pictures = []
+        elif isinstance(layer, nn.ReLU) and isinstance(before, BatchNorm):
+            rows[-1] = f"{rows[-1][:-1]}, true>"
         else:
             pictures.append(_of_one_example(name, layer, shape, after))
             if isinstance(layer, nn.MaxPool2d) and isinstance(before, MONOTONE):
                 pictures[-2:] = [pictures[-1], _of_one_example(name, before, after, after)]
         before = layer
-    if len(after) != 1:
-        raise NativeError("the network does not end in one row of outputs for each example")
-    return f"Rows<{', '.join([*rows, *_together(pictures)])}>"
+    return [*rows, *_together(pictures)], after
 
 
-def _layers(module: Chain) -> Iterator[tuple[str, nn.Module, tuple[int, ...], tuple[int, ...]]]:
+def _norm(name: str, layer: BatchNorm, shape: tuple[int, ...]) -> str:
+    channels, *extent = shape
+    if channels % 16 or math.prod(extent) % 4 or channels > WIDEST:
+        raise NativeError(f"its layer {name} normalises {channels} channels, and 16, 32 and so on to {WIDEST} can be")
+    eps, momentum = (Fraction(str(number)) for number in (layer.eps, layer.momentum))
+    ratios = (f"std::ratio<{number.numerator}, {number.denominator}>" for number in (eps, momentum))
+    return f"Norm<{math.prod(extent)}, {channels}, {', '.join(ratios)}>"
+
+
+def _residual(name: str, block: ResidualBlock, shape: tuple[int, ...]) -> str:
+    """Series take the place of maps by their gradients, which only these layers allow."""
+    series = []
+    for part in (block.branch, block.shortcut):
+        layers = part if isinstance(part, nn.Sequential) else nn.Sequential(part)
+        kinds = "".join(type(layer).__name__ for layer in layers).replace("BatchNormReLU", "BatchNorm")
+        if set(kinds.split("Conv2dBatchNorm")) - {"", "Identity", "ZeroPaddedShortcut"}:
+            raise NativeError(f"its block {name} is not made of convolutions, each normalised")
+        series.append(f"Series<{', '.join(_rows(layers, shape)[0] if kinds != 'Identity' else ())}>")
+    return f"Residual<{', '.join(series)}>"
+
+
+def _layers(
+    module: nn.Sequential, shape: tuple[int, ...]
+) -> Iterator[tuple[str, nn.Module, tuple[int, ...], tuple[int, ...]]]:
     """Each layer with its name and the shapes of an example before and after it."""
-    shape = tuple(module.input_shape)
     for name, layer in module.named_children():
         after = tuple(_outputs(layer, shape))
         yield name, layer, shape, after
@@ -105,8 +141,10 @@ def _of_one_example(name: str, layer: nn.Module, shape: tuple[int, ...], after: 
         here, windowed = f"{height}, {width}, {channels}", isinstance(layer, nn.Conv2d | nn.MaxPool2d | nn.AvgPool2d)
         window = _square(layer.kernel_size, layer.stride, layer.padding) if windowed else ""
         match layer:
-            case nn.Conv2d(groups=1, dilation=(1, 1), padding_mode="zeros", bias=Tensor()) if window:
-                return f"Conv<{here}, {layer.out_channels}, {window}>"
+            case nn.Conv2d(groups=1, dilation=(1, 1), padding_mode="zeros") if window:
+                return f"Conv<{here}, {layer.out_channels}, {window}{', false' if layer.bias is None else ''}>"
+            case ZeroPaddedShortcut():
+                return f"Subsample<{here}, {after[0]}, {layer.stride}>"
             case nn.MaxPool2d(dilation=1 | (1, 1), return_indices=False) if window:
                 return f"MaxPool<{here}, {window}, {after[1]}, {after[2]}>"
             case nn.AvgPool2d(divisor_override=None, count_include_pad=counted) if window:
@@ -197,8 +235,10 @@ class Native(Backend):
             )
         self._grads = self.flat.grad[None]
         self._work = self.flat.x.new_empty(0)
-        layers = _layers(self.flat.module)
+        layers = _layers(self.flat.module, self.flat.module.input_shape)
         self._dropouts = [(layer, shape[0]) for _, layer, shape, _ in layers if isinstance(layer, nn.Dropout)]
+        if self._dropouts and self.flat.q:
+            raise NativeError("it has dropout beside batch norm")
         if not self.library.agrees and not agrees(self):
             raise NativeError("its machine code does not agree with autograd: the compiler is not to be trusted")
         self.library.agrees = True
@@ -230,9 +270,13 @@ class Native(Backend):
     def server_step(self, algorithm: Algorithm[Any]) -> ServerStep | None:
         if not isinstance(algorithm, Softsync) or algorithm.per_gradient or self.flat.x.dtype != torch.float32:
             return None
+        if self.flat.q:  # it passes no running statistics
+            return None
         return NativeServerStep(self, algorithm) if isinstance(algorithm.optimizer, InPlace) else None
 
     def reader(self, inputs: Tensor, targets: Tensor) -> Reader:
+        if self.flat.q:  # batch norm is tested by its running statistics, which machine code does not read
+            return super().reader(inputs, targets)
         worst = WorstFirst(self.losses, inputs, targets, CHUNK)
         return Reader(worst.read, worst.last)
 
@@ -241,27 +285,28 @@ class Native(Backend):
         if len(self._grads) < n:
             self._grads = points.new_empty(n, self.flat.d)
         points = points.detach().contiguous()
-        losses = [self._one(points[i], self._grads[i], *batch) for i, batch in enumerate(batches)]
-        return points.new_tensor(losses), self._grads[:n], buffers
+        after = buffers.clone() if self.flat.q else buffers
+        losses = [self._one(points[i], self._grads[i], after[i], *batch) for i, batch in enumerate(batches)]
+        return points.new_tensor(losses), self._grads[:n], after
 
-    def _one(self, point: Tensor, grad: Tensor, *batch: Tensor) -> float:
+    def _one(self, point: Tensor, grad: Tensor, buffers: Tensor, *batch: Tensor) -> float:
         inputs, targets, shared_by = self._laid(*batch)
-        factors = self._factors(len(targets))
+        beside = self._beside(buffers, len(targets))
         data = addresses(point, grad, inputs, targets)
-        return self.library.gradient(*data, len(targets), shared_by, *addresses(self._work, factors))
+        return self.library.gradient(*data, len(targets), shared_by, *addresses(self._work, beside))
 
     def update(
-        self, points: tuple[Tensor, Tensor, Tensor], memory: Tensor, rules: Any, momentum: float, batch: Batch
+        self, points: Three, memory: Tensor, rules: Any, momentum: float, batch: Batch, buffers: Tensor
     ) -> float:
         """The loss at the first of three points [d]; the third becomes the second, moved along the gradient there.
 
-        The three may be one vector. The velocity ``memory`` [d] is advanced in place. ``rules`` holds three numbers
-        for each tensor, of the library's type: see ``Rule`` in ``native_layers.h``.
+        The three may be one vector. The velocity ``memory`` [d] and ``buffers`` [q] are advanced in place. ``rules``
+        holds three numbers for each tensor, of the library's type: see ``Rule`` in ``native_layers.h``.
         """
         inputs, targets, shared_by = self._laid(*batch)
-        factors = self._factors(len(targets))
-        *weights, images, labels, work, masks = addresses(*points, memory, inputs, targets, self._work, factors)
-        return self.library.update(*weights, rules, momentum, images, labels, len(targets), shared_by, work, masks)
+        beside = self._beside(buffers, len(targets))
+        *weights, images, labels, work, more = addresses(*points, memory, inputs, targets, self._work, beside)
+        return self.library.update(*weights, rules, momentum, images, labels, len(targets), shared_by, work, more)
 
     def losses(self, point: Tensor, inputs: Tensor, targets: Tensor) -> Tensor:
         """The loss of each example [b] at a point [d], in float64, as networks are tested: without dropout."""
@@ -280,10 +325,10 @@ class Native(Backend):
         laid = inputs.contiguous(memory_format=torch.channels_last) if inputs.dim() == 4 else inputs
         return laid, targets, shared_by
 
-    def _factors(self, examples: int) -> Tensor:
-        """What each dropout multiplies its outputs [examples, n] by, one after another; anything without one."""
+    def _beside(self, buffers: Tensor, examples: int) -> Tensor:
+        """Running statistics [q], or what each dropout multiplies its outputs [examples, n] by, one after another."""
         if not self._dropouts:
-            return self._work
+            return buffers
         return torch.cat([_drawn(layer, self._work.new_empty(examples, n)).view(-1) for layer, n in self._dropouts])
 
 
@@ -299,14 +344,15 @@ class NativeStep:
     ) -> Updated:
         """One worker's state itself, overwritten; the loss is the one before the update."""
         batch, x = self.backend.problem.fetch(examples[0]), state.x
-        loss = self.move((x, x, x), state.memory, batch, lr.item())
+        buffers = buffers.clone() if self.backend.flat.q else buffers
+        loss = self.move((x, x, x), state.memory, batch, lr.item(), buffers[0])
         return state, buffers, {"loss": torch.scalar_tensor(loss, dtype=torch.float64)}
 
-    def move(self, points: tuple[Tensor, Tensor, Tensor], memory: Tensor, batch: Batch, lr: float) -> float:
+    def move(self, points: Three, memory: Tensor, batch: Batch, lr: float, buffers: Tensor) -> float:
         """As :meth:`Native.update`, at a rate."""
         if lr not in self._rules:
             self._rules = {lr: self.rules(lr)}
-        return self.backend.update(points, memory, self._rules[lr], self.solver.optimizer.momentum, batch)
+        return self.backend.update(points, memory, self._rules[lr], self.solver.optimizer.momentum, batch, buffers)
 
     def rules(self, lr: float) -> Any:
         """A C array of three numbers for each tensor: inner, outer, decay.
@@ -325,13 +371,14 @@ class NativeServerStep:
 
     def __init__(self, backend: Native, algorithm: Softsync):
         self.algorithm, self.step = algorithm, NativeStep(backend, algorithm.optimizer)
+        self.nothing = backend.flat.buffers  # there is no batch norm
 
     def __call__(self, turn: Turn, state: SoftsyncState, batch: Batch, lr: float) -> tuple[SoftsyncState, float]:
         versions, place = state.versions, (turn.t + 1) % self.algorithm.history
         read = self.algorithm.version(state, turn.t, turn.entries[0].read)
         # The oldest version gives way, once it is a vector of its own: at first all are the initial one.
         new = versions[place] if turn.t + 1 >= self.algorithm.history else torch.empty_like(state.x)
-        loss = self.step.move((read, state.x, new), state.memory, batch, lr)
+        loss = self.step.move((read, state.x, new), state.memory, batch, lr, self.nothing)
         return SoftsyncState(new, state.memory, (*versions[:place], new, *versions[place + 1 :])), loss
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
+from suite.models.layers import BatchNorm
+from suite.training.flat import FlatModule
 from suite.training.gradients.backend import AutogradGradients, Batch
 
 Pair = tuple[Tensor, Tensor]  # what machine code gives, and what autograd does
@@ -25,7 +28,8 @@ def agrees(native: Any) -> bool:
     """
     flat, generator = native.flat, torch.Generator().manual_seed(0)
     point = 0.05 * torch.randn(flat.d, generator=generator, dtype=flat.x.dtype)
-    held = flat.x.clone()
+    decide(flat, point)
+    held = flat.x.clone(), flat.buffers.clone()
     with torch.random.fork_rng(devices=()):
         try:
             for examples in (1, 3, 4, 5, 2 * max(native.library.block, MANY) + 1):
@@ -34,23 +38,39 @@ def agrees(native: Any) -> bool:
                 if not all(_close(flat.d, *pair) for pair in _compared(native, point, batch)):
                     return False
         finally:
-            flat.load(held)  # a run may begin with the weights that it finds in its network
+            flat.load(*held)  # a run may begin with the weights that it finds in its network
     return True
+
+
+def decide(flat: FlatModule, point: Tensor) -> None:
+    """Give norms biases at a point [d] that leave no ReLU to rounding: one flip changes a gradient by a hundredth.
+
+    Outputs then lie ten deviations above 0 or, in every other channel before a ReLU of their own, below. In every
+    fourth channel those before a residual sum lie below, too: all that a shortcut adds there is 0 or as far below.
+    """
+    biases = flat.named(point)
+    for (name, layer), (_, after) in pairwise(flat.module.named_modules()):
+        if isinstance(layer, BatchNorm):
+            biases[f"{name}.bias"].abs_().add_(0.5)
+            biases[f"{name}.bias"][:: 2 if isinstance(after, nn.ReLU) else 4].neg_()
 
 
 def _compared(native: Any, point: Tensor, batch: Batch) -> Iterator[Pair]:
     """Loss, gradient and losses of a test at a point [d], and updates from there without and with momentum."""
-    flat, rows = native.flat, native.flat.buffers[None]
+    flat, rows = native.flat, native.flat.buffers[None].clone()
     torch.default_generator.manual_seed(0)  # the masks of dropout
-    expected, wanted, _ = (part.clone() for part in AutogradGradients(native.problem)(point[None], rows, [batch]))
+    reference = AutogradGradients(native.problem)(point[None], rows, [batch])
+    expected, wanted, statistics = (part.clone() for part in reference)
     torch.default_generator.manual_seed(0)
-    loss, gradient, _ = native(point[None], rows, [batch])
+    loss, gradient, after = native(point[None], rows, [batch])
     yield loss, expected
     yield gradient, wanted
-    flat.load(point)
-    with flat.evaluating():
-        tested = F.cross_entropy(flat.module(batch[0]), batch[1], reduction="none")
-    yield native.losses(point, *batch), tested
+    yield after, statistics
+    if not flat.q:  # tests of batch norm are autograd's
+        flat.load(point)
+        with flat.evaluating():
+            tested = F.cross_entropy(flat.module(batch[0]), batch[1], reduction="none")
+        yield native.losses(point, *batch), tested
     for momentum in (0.0, 0.9):
         torch.default_generator.manual_seed(0)
         yield from _updated(native, point, wanted[0], momentum, batch, in_place=momentum > 0)
@@ -71,7 +91,8 @@ def _updated(
     # Inner, outer and decay of each tensor, no two neighbours alike: ``Rule`` in ``native_layers.h``.
     rules = [(0.5 + 0.25 * (i % 3), 1.5 - 0.25 * (i % 2), 0.01 * (i % 2)) for i in range(len(segments))]
     numbers = [value for rule in rules for value in rule]
-    native.update(points, velocity, (number * len(numbers))(*numbers), momentum, batch)
+    rule = (number * len(numbers))(*numbers)
+    native.update(points, velocity, rule, momentum, batch, native.flat.buffers.clone())
     steps, moves = torch.empty_like(x), torch.empty_like(x)
     for part, (inner, outer, decay) in zip(segments, rules, strict=True):
         steps[part] = momentum * before[part] + inner * (gradient[part] + decay * start[part])

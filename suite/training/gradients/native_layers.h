@@ -52,15 +52,15 @@ struct Step {
 
 // ---------------------------------------------------------------- layers of one example each
 
-template <long H, long W, long C, long O, long K, long S, long P>
+template <long H, long W, long C, long O, long K, long S, long P, bool BIAS = true>
 struct Direct {
     static constexpr long PH = H + 2 * P, PW = W + 2 * P, OH = (PH - K) / S + 1, OW = (PW - K) / S + 1;
     static constexpr long SPAN = K * C;       // numbers under a pixel in one row of the kernel
     static constexpr long STRIDE = padded(O);  // of the turned weights [K][SPAN][O] and of their sums
-    static constexpr long inputs = H * W * C, outputs = OH * OW * O, parameters = O * K * SPAN + O;
+    static constexpr long inputs = H * W * C, outputs = OH * OW * O, parameters = O * K * SPAN + BIAS * O;
     static constexpr long kept = P ? PH * PW * C : 0, ready = K * SPAN * STRIDE, sums = K * SPAN * STRIDE + STRIDE;
     static constexpr long scratch = P ? PH * PW * C : 0;
-    static constexpr int tensors = 2;
+    static constexpr int tensors = 1 + BIAS;
     static constexpr bool reads_input = P == 0, reads_output = false, together = false;
     static constexpr long block = 1;
 
@@ -84,7 +84,7 @@ struct Direct {
                 const Right b{turned + k * SPAN * STRIDE, STRIDE, SPAN * STRIDE};
                 const long rows = std::min(group, K - k);
                 real* to = out + y * OW * O;
-                if (k == 0) product<Into::Biased, OW, O>(OW, rows, SPAN, a, b, to, O, bias);
+                if (k == 0) product<BIAS ? Into::Biased : Into::Fresh, OW, O>(OW, rows, SPAN, a, b, to, O, bias);
                 else product<Into::More, OW, O>(OW, rows, SPAN, a, b, to, O);
             }
     }
@@ -95,7 +95,8 @@ struct Direct {
             product<Into::More, SPAN, O>(SPAN, OH, OW, {source + k * PW * C, 1, S * C, S * PW * C},
                                          {dout, O, OW * O}, sums + k * SPAN * STRIDE, STRIDE);
         static const real one = 1;
-        product<Into::More, 1, O>(1, 1, OH * OW, {&one, 0, 0, 0}, {dout, O, 0}, sums + K * SPAN * STRIDE, STRIDE);
+        if constexpr (BIAS)
+            product<Into::More, 1, O>(1, 1, OH * OW, {&one, 0, 0, 0}, {dout, O, 0}, sums + K * SPAN * STRIDE, STRIDE);
         if (!din) return;
         real* target = P ? scratch : din;
         std::memset(target, 0, sizeof(real) * PH * PW * C);
@@ -113,6 +114,7 @@ struct Direct {
         for (long k = 0; k < K * SPAN; ++k)
             for (long o = 0; o < O; ++o) dw[o * K * SPAN + k] = sums[k * STRIDE + o];
         sink.done(0, O * K * SPAN, dw, 0);
+        if constexpr (!BIAS) return;
         real* db = sink.room(O * K * SPAN, block);
         std::memcpy(db, sums + K * SPAN * STRIDE, sizeof(real) * O);
         sink.done(O * K * SPAN, O, db, 1);
@@ -287,5 +289,22 @@ struct Flatten : Plain<PIXELS * C, PIXELS * C> {
                          real*) {
         for (long p = 0; p < PIXELS; ++p)
             for (long c = 0; c < C; ++c) din[p * C + c] = dout[c * PIXELS + p];
+    }
+};
+
+// Every S-th pixel along both axes, and O - C channels of zeros: a shortcut without parameters.
+template <long H, long W, long C, long O, long S>
+struct Subsample : Plain<H * W * C, ceil_div(H, S) * ceil_div(W, S) * O> {
+    static constexpr long OH = ceil_div(H, S), OW = ceil_div(W, S);
+    static void forward(const real*, const real*, const real* in, real* out, real*) {
+        std::memset(out, 0, sizeof(real) * OH * OW * O);
+        for (long p = 0; p < OH * OW; ++p)
+            std::memcpy(out + p * O, in + (p / OW * S * W + p % OW * S) * C, sizeof(real) * C);
+    }
+    static void backward(const real*, const real*, const real*, const real*, const real* dout, real* din, real*,
+                         real*) {
+        std::memset(din, 0, sizeof(real) * H * W * C);
+        for (long p = 0; p < OH * OW; ++p)
+            std::memcpy(din + (p / OW * S * W + p % OW * S) * C, dout + p * O, sizeof(real) * C);
     }
 };

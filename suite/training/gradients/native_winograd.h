@@ -156,17 +156,17 @@ template <class T, class Vector, class Load, class Store>
 constexpr long panel(long channels) { return std::min(channels, 64l); }
 
 // Patches and tiles of n examples lie as [POINTS][n TILES][channels], a point's part `apart` numbers from the last.
-template <long H, long W, long C, long O, long K, long P>
+template <long H, long W, long C, long O, long K, long P, bool BIAS = true>
 struct Winograd {
     static constexpr long OH = H + 2 * P - K + 1, OW = W + 2 * P - K + 1, N = K + 3, POINTS = N * N;
     static constexpr long TX = ceil_div(OW, 4), TILES = ceil_div(OH, 4) * TX;
-    static constexpr long inputs = H * W * C, outputs = OH * OW * O, parameters = O * K * K * C + O;
+    static constexpr long inputs = H * W * C, outputs = OH * OW * O, parameters = O * K * K * C + BIAS * O;
     static constexpr long POINT = C * O + WIDTH;  // numbers from a point's weights to the next one's, no power of 2
     static constexpr long WEIGHTS = POINTS * POINT, EACH = TILES * std::max(C, O) + WIDTH;
     // Ready: the weights [POINTS][panels][C][of O] for the output and [POINTS][panels][O][of C] for the input.
     static constexpr long kept = 0, ready = 2 * WEIGHTS + O * K * K * C, sums = WEIGHTS + padded(O);
     static constexpr long scratch = 2 * POINTS * EACH;
-    static constexpr int tensors = 2;
+    static constexpr int tensors = 1 + BIAS;
     static constexpr bool reads_input = true, reads_output = false, together = true;
     static constexpr long block = ceil_div(8, TILES), ROWS = block * TILES;  // weights read once serve 8 rows or more
 
@@ -273,7 +273,7 @@ struct Winograd {
             for (int v = 0; v < Out::count; ++v) {
                 const real* at = from + tile * O + Out::offset(v);
                 real* to = out + ((m * OH + y) * OW + x) * O + Out::offset(v);
-                const auto more = OutVector::load(bias + Out::offset(v));
+                const auto more = BIAS ? OutVector::load(bias + Out::offset(v)) : typename OutVector::type{};
                 on_both_sides<TransposedTimes<A<K>>, typename OutVector::type>(
                     [&](int i, int j) { return OutVector::load(at + (i * N + j) * part); },
                     [&](int i, int j, auto value) {
@@ -329,7 +329,9 @@ struct Winograd {
                                              {patch + p * in_apart + c, C, 0}, sums + p * POINT + c * O, wide);
         // At the point (1, 1) a tile is the sum of its pixels, which is what the biases' gradient sums.
         static const real one = 1;
-        product<Into::More, 1, O>(1, 1, rows, {&one, 0, 0, 0}, {tile + (N + 1) * out_apart, O, 0}, sums + WEIGHTS, O);
+        if constexpr (BIAS)
+            product<Into::More, 1, O>(1, 1, rows, {&one, 0, 0, 0}, {tile + (N + 1) * out_apart, O, 0}, sums + WEIGHTS,
+                                      O);
         if (!din) return;
         at_points<O, C>(rows, tile, out_apart, ready + WEIGHTS, patch, in_apart);
         back_to_pixels(n, patch, din);
@@ -347,6 +349,7 @@ struct Winograd {
                     [&](int i, int j, auto value) { InVector::store(dw + (o * K * K + i * K + j) * C + c, value); });
             }
         sink.done(0, O * K * K * C, dw, 0);
+        if constexpr (!BIAS) return;
         real* db = sink.room(O * K * K * C, block);
         std::memcpy(db, sums + WEIGHTS, sizeof(real) * O);
         sink.done(O * K * K * C, O, db, 1);
@@ -361,13 +364,13 @@ constexpr bool fits() {
 }
 
 // A convolution by the fewest multiplications, as `Conv<height, width, channels, outputs, kernel, stride, padding>`.
-template <bool FITS, long H, long W, long C, long O, long K, long S, long P>
+template <bool FITS, long H, long W, long C, long O, long K, long S, long P, bool BIAS>
 struct Fewest {
-    using type = Direct<H, W, C, O, K, S, P>;
+    using type = Direct<H, W, C, O, K, S, P, BIAS>;
 };
-template <long H, long W, long C, long O, long K, long P>
-struct Fewest<true, H, W, C, O, K, 1, P> {
-    using type = Winograd<H, W, C, O, K, P>;
+template <long H, long W, long C, long O, long K, long P, bool BIAS>
+struct Fewest<true, H, W, C, O, K, 1, P, BIAS> {
+    using type = Winograd<H, W, C, O, K, P, BIAS>;
 };
-template <long H, long W, long C, long O, long K, long S, long P>
-using Conv = typename Fewest<fits<H, W, C, O, K, S>(), H, W, C, O, K, S, P>::type;
+template <long H, long W, long C, long O, long K, long S, long P, bool BIAS = true>
+using Conv = typename Fewest<fits<H, W, C, O, K, S>(), H, W, C, O, K, S, P, BIAS>::type;
