@@ -13,8 +13,9 @@ from suite.training.settings import TRAINING
 FLOPS_PER_SECOND = 4e10  # one core of the reference CPU on small convolutions, where no measurement is below
 # Seconds of a gradient by the fastest path of one core: of an image, and of a step beside its images. All but the
 # transformer and Caffe's LeNet were timed side by side on one host, in seconds of a processor, and are scaled so that
-# Caffe's networks on CIFAR-10 keep the seconds of their stored runs, and VGG those of its stored searches. Both residual networks
-# have autograd's seconds over the gain of machine code: 2.03 (ResNet-20 at M = 4), 1.74 (at 64), 1.66 (ResNet-32).
+# Caffe's networks on CIFAR-10 keep the seconds of their stored runs, and VGG those of its stored searches. Both
+# residual networks have autograd's seconds over the gain of machine code: 2.03 times for ResNet-20 at M = 4 and 1.74
+# at 64, 1.66 for ResNet-32. Their stored runs were autograd's.
 GRADIENT = {
     "caffe_cifar_full": (380e-6, 0.6e-3),
     "caffe_cifar_quick": (350e-6, 0.7e-3),
