@@ -78,6 +78,7 @@ WORKLOADS: tuple[Workload, ...] = (
     sweep(1024, heavy=True),
     *single("quick/CIFAR-10", "caffe_cifar_quick", 4, 32, 128),
     *single("full/CIFAR-10", "caffe_cifar_full", 4, 32, 128),
+    *single("ResNet-20/CIFAR-10", "resnet20", 4, 64),
     server("hardsync", 0),
     server("1-softsync", 1),
     server("lambda-softsync", LEARNERS),

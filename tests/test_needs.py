@@ -25,4 +25,4 @@ def test_what_a_cpu_is_said_to_do_is_what_it_takes():
     assert {need for need, _ in found.values()} <= set(NEEDS)
     large = {name for name, (need, _) in found.items() if need == "cpu-large"}
     assert large == {name for name, (_, s) in found.items() if max(s) > HALF_A_DAY or len(s) > HUNDREDS}
-    assert len(large) > 5
+    assert large
