@@ -54,8 +54,8 @@ def draw(frame: Frame, figure: Figure) -> None:
     curves, ratios = figure.subplots(1, 2)
     said = dict(zip(SYSTEMS, map(printed_value, ("isgd/fig3/opt-first", "isgd/fig3/opt-second")), strict=True))
     draw_times(curves, said)
-    ratios.semilogx(LOSSES, [best_batch(psi, *SYSTEMS[0]) / best_batch(psi, *SYSTEMS[1]) for psi in LOSSES])
-    ratios.lines[0].set_label("by Eq. 22")
+    shares = [best_batch(psi, *SYSTEMS[0]) / best_batch(psi, *SYSTEMS[1]) for psi in LOSSES]
+    ratios.semilogx(LOSSES, shares, label="by Eq. 22")
     for limit in (math.sqrt(2), 2 ** (2 / 3)):
         ratios.axhline(limit, linestyle=":", color="0.5")
     ratios.axhline(said[SYSTEMS[0]] / said[SYSTEMS[1]], color="C3", label="as printed: 500 / 1000")

@@ -181,10 +181,14 @@ for name, kind, text in (
     B.quantities[name] = Quantity(partial(kept_by_lenet, kind=kind), groups, note=text)
 
 
+def loss(frame: Frame, serial: str, delayed: str) -> pd.Series:
+    """By how many points serial training ends above a delay of three, by seed."""
+    return ends(frame, serial) - ends(frame, delayed)
+
+
 def relief(frame: Frame, serial: str, delayed: str) -> pd.Series:
     """By how many points less a delay of three costs than at Caffe's defaults, paired by seed."""
-    loss = ends(frame, "serial") - ends(frame, "agd3")
-    return loss - (ends(frame, serial) - ends(frame, delayed))
+    return loss(frame, "serial", "agd3") - loss(frame, serial, delayed)
 
 
 for name, rows in {
@@ -197,10 +201,11 @@ for name, rows in {
     B.quantities[name] = Quantity(partial(relief, serial=rows[0], delayed=rows[1]), read, note="points, at the end")
 
 
-@B.quantity("longer-loses", ("longer serial", "longer agd3"), note="points, at the end of 46 epochs")
-def loses_still(frame: Frame) -> pd.Series:
-    """By how many points serial training ends above a delay of three by the longer schedule, paired by seed."""
-    return ends(frame, "longer serial") - ends(frame, "longer agd3")
+B.quantities["longer-loses"] = Quantity(
+    partial(loss, serial="longer serial", delayed="longer agd3"),
+    ("longer serial", "longer agd3"),
+    note="points, at the end of 46 epochs",
+)
 
 
 def largest_rates(frame: Frame, row: str) -> pd.Series:

@@ -20,7 +20,7 @@ from suite.claims.judge import PROFILES, Verdict
 from suite.commands.check import judge_selection
 from suite.papers.catalogue import PAPERS
 from suite.papers.evidence import with_committed
-from suite.report.numerals import compared, few, ours
+from suite.report.numerals import basis, compared, few, ours
 from suite.runs.archive import Runs
 
 pytest.register_assert_rewrite("suite.battery")
@@ -101,7 +101,7 @@ class ClaimItem(pytest.Item):
         claim, found = self.verdict.claim, self.verdict.measured
         return (
             f"{claim.id}: {self.verdict.verdict}: {self.verdict.why}\n  {claim.says} ({claim.where})\n"
-            f"  {claim.basis} {few(compared(claim))}, measured {few(ours(found, claim)) if found else 'nothing'}; "
+            f"  {basis(claim)} {few(compared(claim))}, measured {few(ours(found, claim)) if found else 'nothing'}; "
             f"rule {claim.rule}, because {claim.because}"
         )
 
