@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from paper_figures.isgd import settings
+from paper_figures.isgd.fig5 import NAMES
 from paper_figures.isgd.settings import CIFAR, MNIST
 from suite.claims.intervals import Interval, at_least, mean_interval
 from suite.papers.figure import Artifact, Figure, Frame, Groups, Missing, np, pd, sns
@@ -192,7 +193,7 @@ def draw(case: Case, frame: Frame, figure: Figure) -> None:
     seen = shown.loc[shown["accuracy"] >= low, "time"]
     axes.set(xscale="log", xlim=(0.5 * seen.min(), 1.1 * seen.max()), ylim=(low, high))
     axes.set(xlabel="time by Eq. 19 (1 = one image on four saturated cards)", ylabel="validation accuracy")
-    axes.set_title("simulated: trained on one device, time by Eq. 19 with printed constants")
+    axes.set_title(f"{NAMES[case.data]}, simulated: trained on one device, time by Eq. 19 with printed constants")
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
 
 
