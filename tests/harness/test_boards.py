@@ -101,7 +101,7 @@ def test_what_fails_on_an_unprinted_setting_is_counted():
     claim = Claim("toy/fig1/x", "It is so", "1", "bound", "smoke", "gpu", "a reason", (1.0,), side="lower")
     made = [Verdict(claim, "undetermined", "", exact(value), rests_on=WHOLE) for value in (0.5, 1.5)]
     assert board(made).excused == 1
-    assert "1 that fail by rule are *undetermined*" in first_table(made)
+    assert "1 that fail by rule are undetermined" in first_table(made)
 
 
 def test_a_line_of_a_paper_counts_what_decides_and_what_stands():
