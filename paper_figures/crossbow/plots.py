@@ -106,13 +106,13 @@ def bars(
     value: str,
     *,
     category: str = "group",
-    floor: bool = True,
     dodge: str | None = None,
 ) -> list[Any]:
     """Bars of the mean of runs that arrived, a dot for each, and how many did not. Gives the categories.
 
-    ``floor``: draw the least number of epochs that the metric can give, where a bar at it says no more than that.
-    ``dodge``: a column whose values stand side by side in each category, instead of one bar.
+    Across them lies a line: at 1 where values are relative, else at the least number of epochs that the metric can
+    give, where a bar says no more than that. ``dodge``: a column whose values stand side by side in each category,
+    instead of one bar.
     """
     order = list(table[category].unique())
     hue = dodge or "method"
@@ -130,7 +130,9 @@ def bars(
                 ended = "" if dodge else f" in\n{part['trained'].max()} epochs"
                 said = f"{missed} of {len(part)}\nnever{ended}"
                 axes.annotate(said, (at, 0), (0, 3), textcoords="offset points", ha="center", size=6.5)
-    if floor:
+    if value == "relative":
+        axes.axhline(1, color=GRID, linewidth=0.8, linestyle="-")
+    else:
         said = f"soonest possible: a median of {WINDOW} epochs"
         axes.axhline(WINDOW, color=GRID, linewidth=1, linestyle="--", label=said)
     labels = [str(name).replace(", ", "\n") for name in order]
