@@ -118,13 +118,13 @@ def test_the_board_says_what_chance_explains():
     counted = board([spread] * 40 + [failed, of_code, verdict("reproduced", REDUCED)])
     assert counted.spread == 40
     assert counted.by_chance == pytest.approx(1)
-    assert any("40 of those reproduced have an interval" in line for line in lines(counted))
+    assert any("reproduced with an interval: 40" in line for line in lines(counted))
     assert not any("by chance" in line for line in lines(board([of_code, failed])))
 
 
 def test_what_rests_on_one_run_is_said_and_only_that():
     once = replace(verdict("reproduced", WHOLE), measured=Estimate((1.0,), (0.9,), (1.1,), 1))
     often = replace(once, measured=Estimate((1.0,), (0.9,), (1.1,), 3))
-    said = "  1 rest on one run each, without a spread of our own"
+    said = "  on one run each, without a spread of our own: 1"
     assert said in lines(board([once, often]))
-    assert not any("rest on one run" in line for line in lines(board([often])))
+    assert not any("on one run each" in line for line in lines(board([often])))
