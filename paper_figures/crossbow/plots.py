@@ -225,8 +225,8 @@ def on_eight_gpus(axes: Any, value: str, label: str) -> None:
     axes.set(xlabel="learners per GPU, m", ylabel=label)
 
 
-def of_hosts(axes: Any, places: Sequence[Any], rows: pd.DataFrame, one: float = 1.0) -> None:
-    """Throughput of eight hosts that sleep to compute, over ``one``, with 95% intervals."""
+def of_hosts(axes: Any, places: Sequence[Any], rows: pd.DataFrame, one: float = 1.0, which: str = "") -> None:
+    """Throughput of eight hosts that sleep to compute, over ``one``, with 95% intervals; ``which`` is named first."""
     speed = rows["images_per_second"] / one
     errors = [speed - rows["low"] / one, rows["high"] / one - speed]
     axes.errorbar(
@@ -235,7 +235,7 @@ def of_hosts(axes: Any, places: Sequence[Any], rows: pd.DataFrame, one: float = 
         errors,
         color=PALETTE[3],
         marker="P",
-        label="8 hosts that sleep as Fig. 12(a) has it, PCIe 3.0 x16",
+        label=f"{which}8 hosts that sleep as Fig. 12(a) has it, PCIe 3.0 x16",
     )
 
 
