@@ -38,6 +38,17 @@ def data_of(data_root: Path) -> Callable[[str], Path]:
 
 
 @pytest.fixture
+def small_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let settings name the tests' own networks: ``tiny_bn`` and ``linear``."""
+    import small_networks
+
+    from suite.models.registry import CLASSIFIERS
+
+    for network in (small_networks.tiny_bn, small_networks.linear):
+        monkeypatch.setitem(CLASSIFIERS, network.__name__, network)
+
+
+@pytest.fixture
 def small_imagenet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A root with a folder of ImageNet's layout: 24 training and 8 test pictures of 3 classes, seen by colour."""
     import numpy as np

@@ -42,7 +42,6 @@ PARAMETERS: list[tuple[str, dict[str, Any], int]] = [
     ("crossbow_vgg16", {}, 15_038_116),
     ("crossbow_resnet50", {}, 25_557_032),
     ("digits_lenet", {}, 8_474),
-    ("linear", {}, 7_850),
     ("character_transformer", {}, 116_576),
     ("character_transformer", {"width": 96, "blocks": 4}, 472_224),
 ]
@@ -142,6 +141,7 @@ def test_initial_values_of_caffes_networks() -> None:
     assert zero == ["aux1.6.bias", "aux2.6.bias", "head.3.bias"]
 
 
+@pytest.mark.usefixtures("small_networks")
 def test_initialisation_depends_on_the_seed_alone() -> None:
     module = build("tiny_bn")
     assert all(p.isnan().all() for p in module.parameters())
@@ -158,6 +158,7 @@ def test_initialisation_depends_on_the_seed_alone() -> None:
     assert not torch.equal(next(iter(network("tiny_bn", seed=4).parameters())), next(module.parameters()))
 
 
+@pytest.mark.usefixtures("small_networks")
 def test_initialise_resets_running_statistics() -> None:
     module = network("tiny_bn")
     module(examples(module, 4)[0])
@@ -246,7 +247,7 @@ def test_googlenet_has_auxiliary_heads_in_training_only() -> None:
         ("resnet20", {"depth": 20}, "network resnet20: .*'depth'; options are classes"),
         ("caffe_alexnet", {"input_size": 8}, r"an input of \(3, 8, 8\) leaves layer .*give a larger input_size"),
         ("caffe_googlenet", {"input_size": 32}, "auxiliary pool .*give a larger input_size"),
-        ("linear", {"classes": 0}, "classes=0 must be at least 1"),
+        ("digits_lenet", {"classes": 0}, "classes=0 must be at least 1"),
     ],
 )
 def test_refusals(name: str, options: dict[str, Any], message: str) -> None:

@@ -68,7 +68,7 @@ def draw_relative(
     ``marks``: category, claim of a saving in per cent.
     """
     axes, table = figure.subplots(), against_plain(target, frame)
-    names = plots.bars(table, axes, "relative", floor=False)
+    names = plots.bars(table, axes, "relative")
     elsewhere = [name for name, _ in marks if name not in names]
     places = [*names, *elsewhere]
     values = [1 / factor(reduction(claim)) for _, claim in marks]
@@ -78,7 +78,6 @@ def draw_relative(
     if elsewhere:
         axes.axvline(len(names) - 0.5, color=GRID, linewidth=1, linestyle=":")
         axes.text(len(places) - 1 - len(elsewhere) / 2 + 0.5, 0.05, "not run: needs 8 GPUs", ha="center", fontsize=8)
-    axes.axhline(1, color=GRID, linewidth=0.8, linestyle="-")
     plots.say_least(axes, table)
     plots.finish(axes, table, "time to {} / plain training's", instead=network)
 

@@ -8,7 +8,6 @@ from statistics import median
 from paper_figures.crossbow import plots, readings, settings
 from suite.claims.intervals import Interval
 from suite.papers.figure import Artifact, Figure, Frame, Groups, Missing, Quantity, Run, pd, printed_value
-from suite.report.style import GRID
 
 LEARNERS = ("sma 1", "sma 2", "sma 4")
 COMPARED = ("sma 1", "sma 4")
@@ -146,9 +145,8 @@ def times(frame: Frame) -> pd.DataFrame:
 @C.drawing
 def draw_time(frame: Frame, figure: Figure) -> None:
     axes, table = figure.subplots(), times(frame)
-    names = plots.bars(table, axes, "relative", floor=False)
+    names = plots.bars(table, axes, "relative")
     saved = 1 / printed_value("crossbow/fig12c/tta")
     plots.printed_marks(axes, [names.index(FOUR)], [saved], "printed, to 80%")
-    axes.axhline(1, color=GRID, linewidth=0.8, linestyle="-")
     plots.say_least(axes, table)
     plots.finish(axes, table, "time to {} / one learner's")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from paper_figures.crossbow import plots, server, settings
 from paper_figures.crossbow.readings import arrival_table, every_iteration, pair, steps
 from suite.papers.figure import Artifact, Figure, Frame, Groups, pd, printed_value
-from suite.report.style import GRID, PRINTED
+from suite.report.style import PRINTED
 
 EIGHT_GPUS = {1: "sma 8", 2: "sma 16", 4: "sma 32"}  # learners per GPU -> replicas
 
@@ -69,8 +69,7 @@ def draw_epochs(frame: Frame, figure: Figure) -> None:
 def draw_time(frame: Frame, figure: Figure) -> None:
     """Time to accuracy against learners per GPU, relative to one, with the printed value."""
     axes, table = figure.subplots(), arrivals(frame)
-    plots.bars(table, axes, "relative", floor=False)
+    plots.bars(table, axes, "relative")
     plots.printed_marks(axes, [1], [1 / printed_value("crossbow/fig13c/tta")])
-    axes.axhline(1, color=GRID, linewidth=0.8, linestyle="-")
     axes.set_xlabel("measured epochs, throughput of 8 GPUs by the cost model")
     plots.finish(axes, table, "time to {} / one learner per GPU")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import arrival_table, pair
 from suite.papers.figure import Figure, Frame, Groups, pd, printed_value
-from suite.report.style import GRID, PRINTED
+from suite.report.style import PRINTED
 
 
 def runs(profile: str) -> Groups:
@@ -53,9 +53,8 @@ def draw(frame: Frame, figure: Figure) -> None:
     """Epochs by the interval, beside what the printed time and throughput imply; and this throughput."""
     left, right = figure.subplots(1, 2)
     rows = table(frame)
-    plots.bars(rows, left, "relative", category="interval", floor=False)
+    plots.bars(rows, left, "relative", category="interval")
     plots.printed_marks(left, [1], [implied_epochs()], "implied by printed time and throughput")
-    left.axhline(1, color=GRID, linewidth=0.8, linestyle="-")
     left.set(xlabel="synchronisation interval $\\tau$", ylim=(0, 2.3))
     plots.finish(left, rows, "epochs to {} / those at $\\tau$ = 1", 1)
     gains = [

@@ -46,7 +46,8 @@ def draw(frame: Frame, figure: Figure) -> None:
     plots.printed_marks(axes, printed["interval"], printed["printed"], "printed, m = 1")
     if frame.whole("hosts"):
         rows = server.images_per_second(frame).query("learners == 1 and not barrier")
-        plots.of_hosts(axes, ["none" if tau == server.NEVER else str(tau) for tau in rows["tau"]], rows)
+        taus = ["none" if tau == server.NEVER else str(tau) for tau in rows["tau"]]
+        plots.of_hosts(axes, taus, rows, which="m = 1, ")
     gains = {m: printed_value(f"crossbow/fig17/gain-m{m}") for m in (1, 4)}
     for m, gain in gains.items():
         top = table[(table["learners"] == m) & (table["interval"] == "none")]["images_per_second"].item()

@@ -106,13 +106,13 @@ def bars(
     value: str,
     *,
     category: str = "group",
-    floor: bool = True,
     dodge: str | None = None,
 ) -> list[Any]:
     """Bars of the mean of runs that arrived, a dot for each, and how many did not. Gives the categories.
 
-    ``floor``: draw the least number of epochs that the metric can give, where a bar at it says no more than that.
-    ``dodge``: a column whose values stand side by side in each category, instead of one bar.
+    Across them lies a line: at 1 where values are relative, else at the least number of epochs that the metric can
+    give, where a bar says no more than that. ``dodge``: a column whose values stand side by side in each category,
+    instead of one bar.
     """
     order = list(table[category].unique())
     hue = dodge or "method"
@@ -130,7 +130,9 @@ def bars(
                 ended = "" if dodge else f" in\n{part['trained'].max()} epochs"
                 said = f"{missed} of {len(part)}\nnever{ended}"
                 axes.annotate(said, (at, 0), (0, 3), textcoords="offset points", ha="center", size=6.5)
-    if floor:
+    if value == "relative":
+        axes.axhline(1, color=GRID, linewidth=0.8, linestyle="-")
+    else:
         said = f"soonest possible: a median of {WINDOW} epochs"
         axes.axhline(WINDOW, color=GRID, linewidth=1, linestyle="--", label=said)
     labels = [str(name).replace(", ", "\n") for name in order]
@@ -223,8 +225,8 @@ def on_eight_gpus(axes: Any, value: str, label: str) -> None:
     axes.set(xlabel="learners per GPU, m", ylabel=label)
 
 
-def of_hosts(axes: Any, places: Sequence[Any], rows: pd.DataFrame, one: float = 1.0) -> None:
-    """Throughput of eight hosts that sleep to compute, over ``one``, with 95% intervals."""
+def of_hosts(axes: Any, places: Sequence[Any], rows: pd.DataFrame, one: float = 1.0, which: str = "") -> None:
+    """Throughput of eight hosts that sleep to compute, over ``one``, with 95% intervals; ``which`` is named first."""
     speed = rows["images_per_second"] / one
     errors = [speed - rows["low"] / one, rows["high"] / one - speed]
     axes.errorbar(
@@ -233,7 +235,7 @@ def of_hosts(axes: Any, places: Sequence[Any], rows: pd.DataFrame, one: float = 
         errors,
         color=PALETTE[3],
         marker="P",
-        label="8 hosts that sleep as Fig. 12(a) has it, PCIe 3.0 x16",
+        label=f"{which}8 hosts that sleep as Fig. 12(a) has it, PCIe 3.0 x16",
     )
 
 

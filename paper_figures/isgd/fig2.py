@@ -13,7 +13,6 @@ from typing import Any
 
 from paper_figures.isgd import settings
 from paper_figures.isgd.pairs import data_of, settings_of
-from suite.data.catalogue import DATASETS
 from suite.papers.figure import Artifact, Axes, Figure, Frame, Groups, Quantity, np, pd, sns
 
 NETWORKS = {
@@ -44,7 +43,7 @@ PANEL = Artifact(
 def updates(frame: Frame, run: str, group: str = "isgd") -> pd.DataFrame:
     """The updates of a run, with their epoch, and whether the batch is accelerated in the next."""
     table = frame.stored[run].curve("updates").sort_values("update")
-    n = -(-DATASETS[data_of(frame, group)].sizes["train"] // settings_of(frame, group)["batch"])
+    n = settings.epoch(data_of(frame, group), settings_of(frame, group)["batch"])
     begun = (table["chasing"] == 0) & (table["chasing"].shift(-1) == 1)
     return table.assign(epoch=table["iteration"] / n, accelerated=begun)
 

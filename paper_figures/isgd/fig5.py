@@ -229,7 +229,7 @@ def draw_methods(frame: Frame, axes: Axes, shown: str, place: Any = "lower right
     axes.set(xlabel="gradient evaluations")
     seeds, planned = rows["seed"].nunique(), len(frame.groups["sgd"])
     several = f"mean and range of {seeds}{f' of {planned}' if seeds < planned else ''} seeds"
-    axes.legend(title=several if seeds > 1 else "one seed", loc=place)
+    axes.legend(title=several if seeds > 1 else "one seed", loc=place, ncols=2)
     axes.set_title(NAMES[data_of(frame)])
     return rows
 

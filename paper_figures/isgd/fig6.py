@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from paper_figures.isgd import settings
+from paper_figures.isgd.fig5 import NAMES
 from paper_figures.isgd.settings import CIFAR, MNIST
 from suite.claims.intervals import Interval, at_least, mean_interval
-from suite.data.catalogue import DATASETS
 from suite.papers.figure import Artifact, Figure, Frame, Groups, Missing, np, pd, sns
 
 LENET_SHARE, ALEXNET_SHARE = 0.23, 0.45  # of an iteration at batch 500 that Fig. 8 prints for exchanging weights
@@ -69,7 +69,7 @@ def trainings(case: Case, profile: str) -> Groups:
     for batch in batches:
         rate = case.base["rate"] * (batch / case.base["batch"]) ** 0.5
         setting = {**case.base, "batch": batch, "rate": rate}
-        updates = epochs * -(-DATASETS[case.data].sizes["train"] // batch)
+        updates = epochs * settings.epoch(case.data, batch)
         asked: dict[str, Any] = {"updates": updates, "every": max(1, updates // (8 * epochs))}
         trained = (settings.train(setting, seed, algorithm=settings.isgd(rate), **asked) for seed in range(seeds))
         groups[f"b{batch}"] = tuple(trained)
@@ -193,7 +193,7 @@ def draw(case: Case, frame: Frame, figure: Figure) -> None:
     seen = shown.loc[shown["accuracy"] >= low, "time"]
     axes.set(xscale="log", xlim=(0.5 * seen.min(), 1.1 * seen.max()), ylim=(low, high))
     axes.set(xlabel="time by Eq. 19 (1 = one image on four saturated cards)", ylabel="validation accuracy")
-    axes.set_title("simulated: trained on one device, time by Eq. 19 with printed constants")
+    axes.set_title(f"{NAMES[case.data]}, simulated: trained on one device, time by Eq. 19 with printed constants")
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
 
 

@@ -55,7 +55,9 @@ def everywhere(step: pd.DataFrame) -> Interval:
     return least([mean_interval(list(step[batch])) for batch in step])
 
 
-@PANEL.quantity("falls", HOSTS.values(), note=told)
+@PANEL.quantity(
+    "falls", HOSTS.values(), note=lambda frame: f"the least of LeNet's fall and AlexNet's beyond it; {told(frame)}"
+)
 def falls(frame: Frame) -> Interval:
     """The fall from the smallest to the largest batch of LeNet and of AlexNet, and AlexNet's beyond LeNet's."""
     shares = {kind: on_hosts(frame, kind) for kind in ("mnist", "imagenet")}

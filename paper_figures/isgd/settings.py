@@ -48,6 +48,11 @@ TRACED_UPDATES = 400  # eight to nine epochs of 45 batches
 TESTS = 95  # of SGD on ImageNet until 80.9% top-5: 23.75 h, one per 900 s
 
 
+def epoch(data: str, batch: int) -> int:
+    """Batches in an epoch."""
+    return -(-DATASETS[data].sizes["train"] // batch)
+
+
 def isgd(rate: float, **changes: Any) -> dict[str, Any]:
     """Algorithm settings of ISGD at the paper's margin and stop, zeta equal to the rate; SGD is ``stop`` 0."""
     return {"name": "isgd", "batches": "epoch", "zeta": rate, "stop": 5, "margin": 3.0, **changes}
@@ -128,7 +133,7 @@ def narrow_pairs(profile: str) -> Groups:
 
 def imagenet(batch: int, epochs: int, *, stop: int = 5) -> RunSpec:
     """ISGD, or SGD, on streamed ImageNet with the loss-guided rate of section 3.3."""
-    updates = epochs * -(-DATASETS["imagenet"].sizes["train"] // batch)
+    updates = epochs * epoch("imagenet", batch)
     lowered = {"thresholds": RATE_THRESHOLDS, "factors": RATE_FACTORS}
     evaluate = {"every": max(1, updates // TESTS), "examples": DATASETS["imagenet"].sizes["validation"]}
     algorithm = isgd(ALEXNET["rate"], stop=stop, **lowered)

@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 
 from paper_figures.isgd import settings
 from paper_figures.isgd.pairs import common_error, error_leads, log_speed, settings_of, until
-from paper_figures.isgd.settings import DIGITS, MNIST, train
+from paper_figures.isgd.settings import DIGITS, MNIST, epoch, train
 from suite.claims.intervals import mean_interval, percent_saved
-from suite.data.catalogue import DATASETS
 from suite.papers.figure import Artifact, Axes, Figure, Frame, Groups, Missing, np, pd, sns
 from suite.report import style
 
@@ -72,11 +71,6 @@ def runs(profile: str) -> Groups:
         return search(profile)
     chosen = settings.mnist_pairs(profile, CHOSEN.algorithm(MNIST["rate"]))["isgd"]
     return {**search(profile), **settings.mnist_pairs(profile), "chosen": chosen}
-
-
-def epoch(data: str, batch: int) -> int:
-    """Batches in an epoch."""
-    return -(-DATASETS[data].sizes["train"] // batch)
 
 
 PANEL = Artifact(

@@ -132,7 +132,7 @@ def note(text: str, frame: Frame) -> str:
     return f"{DATA[frame.profile]}{text}"
 
 
-for row in ROWS:
+for row in (*ROWS, "agd3"):
     for place, batch in enumerate(BATCHES, 1):
         PANEL.quantities[f"{row}-b{batch}"] = Quantity(
             partial(level, row=row, place=place),

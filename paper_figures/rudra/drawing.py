@@ -177,6 +177,7 @@ def key(figure: Figure, *, whole: bool) -> None:
         Line2D([], [], label="printed", markerfacecolor="none", markersize=7, **grey),
         Line2D([], [], label=ours, **grey),
         Line2D([], [], label=FITTED, linestyle="none", marker="x", color=INK, markersize=7),
+        Line2D([], [], label="printed baseline (0, 128, 1)", linestyle="--", color=GRID, linewidth=1),
     ]
     figure.legend(handles=marks, ncols=5, fontsize=8, loc="outside upper left")
 
@@ -203,9 +204,6 @@ def draw_errors(axes: Axes, table: pd.DataFrame) -> None:
             left = middles[source] < middles.max() or (source == "printed" and len(middles) == 1)
             name_ends(axes, line, looks(learners)["color"], left=left)
     axes.axhline(printed_error(BASELINE), color=GRID, linewidth=1, linestyle="--", zorder=1)
-    said, at = "printed baseline (0, 128, 1)", (0.385, printed_error(BASELINE))
-    across = ("axes fraction", "data")
-    axes.annotate(said, at, (0, -3), xycoords=across, textcoords="offset points", ha="center", va="top", size=8)
     axes.margins(x=0.1, y=0.08)
     axes.set_title("numbers: the least and the largest mini-batch $\\mu$ of a line", loc="left", fontsize="small")
     axes.set(xlabel="training time of 140 epochs (s)", ylabel="test error (%)")
@@ -215,9 +213,9 @@ def draw_errors(axes: Axes, table: pd.DataFrame) -> None:
 
 
 def name_ends(axes: Axes, line: pd.DataFrame, colour: str, *, left: bool) -> None:
-    """The largest mini-batch beside one end of a line, and below the other, where there is one, the least."""
+    """The least mini-batch below one end of a line, and beside the other, where there is one, the largest."""
     line, (x, side) = line.sort_values("mu"), (-6, "right") if left else (6, "left")
-    ends = [(line.iloc[0], -9), (line.iloc[-1], 3)] if len(line) > 1 else [(line.iloc[0], 3)]
+    ends = [(line.iloc[0], -9), (line.iloc[-1], 3)][: len(line)]
     for end, y in ends:
         at = end["seconds"], end["error"]
         axes.annotate(f"{end['mu']}", at, (x, y), textcoords="offset points", ha=side, color=colour, size=8)

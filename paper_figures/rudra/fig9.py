@@ -53,8 +53,7 @@ def draw(frame: Frame, figure: Figure) -> None:
     errors of a stand-in on CIFAR-100 over predicted time.
     """
     rows = table(frame)
-    ours = all(frame.here(name) for name in stand_in.SYSTEMS)
-    axes, *others = figure.subplots(1, 2 if ours else 1, squeeze=False)[0]
+    axes, *others = figure.subplots(1, 2 if stand_in.drawn(frame) else 1, squeeze=False)[0]
     looks: dict[str, dict[str, Any]] = {
         "printed": {"marker": "o", "facecolors": "none", "edgecolors": INK, "s": 60},
         HELD_OUT: {"marker": "o", "color": PALETTE[0], "s": 26},

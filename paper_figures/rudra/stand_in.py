@@ -98,6 +98,13 @@ def groups(profile: str) -> Groups:
     return {name: tuple(training(name, seed) for seed in range(SEEDS)) for name in SYSTEMS}
 
 
+def drawn(frame: Frame) -> bool:
+    """Whether its rows are stored. Raises Missing at ``paper``, which trains none: ``reduced`` draws them."""
+    if frame.profile == "paper":
+        raise Missing("no training on ImageNet; its stand-in is drawn at reduced")
+    return all(frame.here(name) for name in SYSTEMS)
+
+
 def seeds(frame: Frame) -> int:
     """How many first seeds all rows have. Raises Missing for fewer than two, whose spread is not known."""
     count = min(len(frame.here(name)) for name in SYSTEMS)

@@ -195,17 +195,17 @@ def draw(frame: Frame, figure: Figure) -> None:
 
 
 def name_group(group: int, left: Axes, right: Axes) -> None:
-    """The range of printed errors and of products within a group, beside its first row."""
+    """The range of printed errors within a group, beside its last row, and of products, beside its first."""
     rows = members(group)
     products, printed = [mu * k for _, mu, k in rows], [plans.printed_error(row) for row in rows]
-    side = "left" if group == GROUPS[-1] else "right"  # where there are no marks
+    side = "left" if 2 * printed[-1] > sum(left.get_xlim()) else "right"  # where there are no marks
     look: dict[str, Any] = {"va": "center", "size": 8}
-    for axes, ha, text in (
-        (left, side, f"printed errors span {max(printed) - min(printed):.2f} points"),
-        (right, "right", rf"$\mu\lambda\approx$ {group}: {min(products)} to {max(products)}"),
+    for axes, row, ha, text in (
+        (left, rows[-1], side, f"printed errors span {max(printed) - min(printed):.2f} points"),
+        (right, rows[0], "right", rf"$\mu\lambda\approx$ {group}: {min(products)} to {max(products)}"),
     ):
         at = 0.99 if ha == "right" else 0.01
-        axes.text(at, plans.TABLE2.index(rows[0]), text, ha=ha, transform=axes.get_yaxis_transform(), **look)
+        axes.text(at, plans.TABLE2.index(row), text, ha=ha, transform=axes.get_yaxis_transform(), **look)
 
 
 def draw_diagonal(frame: Frame, found: list[tuple[Configuration, float, Estimate]], axes: Axes) -> None:

@@ -83,7 +83,7 @@ def draw(frame: Frame, figure: Figure) -> None:
     """
     rows = table(frame)
     ended = rows[rows["source"] == stand_in.NAME]
-    left, *others = figure.subplots(1, 1 if ended.empty else 2, sharey=True, squeeze=False)[0]
+    left, *others = figure.subplots(1, 2 if stand_in.drawn(frame) else 1, sharey=True, squeeze=False)[0]
     seen = rows[rows["quantity"] == "time"]
     dots(left, seen, list(dict.fromkeys(seen["row"])))
     logarithmic(left)

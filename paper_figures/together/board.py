@@ -227,7 +227,8 @@ def draw(artifact: str, frame: Frame, figure: Figure) -> None:
         panels[0].plot([], [], marker, color=colour, label=f"{k} learner{'s' if k > 1 else ''}")
     said = (
         "relative to SGD with one learner; 95% over seeds; filled: stands after Holm\n"
-        "(m of n): seeds that reach the target; arrow: a lower bound, since some do not; no interval where none does"
+        "(m of n): seeds that reach the target; arrow: a lower bound, some do not; without interval: none does\n"
+        "a run is a study (trials, then the seeds), which methods that make the same updates share"
     )
     figure.legend(loc="outside upper center", ncols=len(looks), title=said)
 

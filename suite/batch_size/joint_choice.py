@@ -85,11 +85,6 @@ class JointLaw:
         return math.inf if load >= 1 else (self.way - self.relaxation * math.log1p(-load)) / rate
 
 
-def arrived(counts: Counts) -> list[tuple[float, Updates]]:
-    """The points (rate, updates) at which every seed arrived."""
-    return [(rate, u) for rate, curve in sorted(counts.items()) for u in curve if not u.censored]
-
-
 def fit_joint_law(counts: Counts, *, pole: bool = True) -> JointLaw:
     """Fit t0, tau and kappa.
 

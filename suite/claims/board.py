@@ -175,11 +175,11 @@ def lines(counted: Board) -> list[str]:
         text.append(f"  {row + ':':<18}{counts(tally, VERDICTS)}{behind}{apart(counted, row)}")
     if counted.spread:
         text.append(
-            f"  {counted.spread} of those reproduced have an interval: were all of them false by their tolerance, "
+            f"  reproduced with an interval: {counted.spread}; were all of them false by their tolerance, "
             f"{counted.by_chance:.2g} would pass by chance"
         )
     if counted.single:
-        text.append(f"  {counted.single} rest on one run each, without a spread of our own")
+        text.append(f"  on one run each, without a spread of our own: {counted.single}")
     text += [f"  {line}" for line in (corrected(counted), stand_ins(counted)) if line]
     if counted.rows:
         text.append(rows_told(counted))
@@ -216,8 +216,8 @@ def stand_ins(counted: Board) -> str:
     """What stand-ins say of claims that were not run; "" for none."""
     if not counted.beside:
         return ""
-    told = counts(counted.beside, STAND_INS.values()) or "none"
-    return f"{counted.beside.total()} not run have a stand-in, which speaks where the claim states a relation: {told}"
+    told, n = counts(counted.beside, STAND_INS.values()) or "none", counted.beside.total()
+    return f"{n} stand-in{'s' * (n > 1)} for claims not run; where the claim states a relation: {told}"
 
 
 def apart(counted: Board, row: str) -> str:

@@ -120,6 +120,8 @@ def lines(planned: Iterable[Planned], yours: Collection[str], total: Mapping[str
     left = f"what is not yours takes about {cost}" if unfinished else "nothing is left to compute"
     text = [f"{counted(total['runs'], 'run')} at {total['profile']}: {held}; {left}"]
     text += planning.lacking_data(total["missing_data"])
+    if unfinished:
+        text.append("on top: 3 s for a process to start, 10 to 60 s to choose how the first training of a kind runs")
     if unfinished and not device:
         text.append("another CPU takes half as long or twice; --calibrate 60 measures this machine for a minute")
     return text + [_row(p, p.spec.id in yours) for p in sorted(planned, key=lambda p: -p.seconds)]

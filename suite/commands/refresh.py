@@ -29,7 +29,7 @@ SCRIPTS = {  # generated file -> the tests' script that prints it
     "docs/support-matrix.md": "tests/optim/matrix.py",
     "tests/networks.txt": "tests/test_models_in_words.py",
 }
-BY = ["experiment", "network", "data", "width", "machine"]
+BY = ["experiment", "network", "data", "width", "machine", "path"]
 
 
 def command(
@@ -121,13 +121,14 @@ def stored(home: Path) -> str:
 
 
 def hours(runs: Iterable[Run]) -> str:
-    """CSV: per experiment, network, data set, runs computed together and machine, hours planned and spent.
+    """CSV: per experiment, network, data set, runs computed together, machine and path, hours planned and spent.
 
     ``planned_hours`` are the plan's, of one core of the reference CPU; ``spent_hours`` those of a processor, all
-    sessions of a run together. The name of a processor covers hosts that differ by two or three times. So ``ratio``
-    is that of the ``calibrated`` runs alone, which recorded the factor of their host when they ended: their spent
-    hours over their planned hours times that factor. It is left out where there are none. Runs on a GPU, on several
-    processes, that sleep to compute, or that did not count their seconds have no row; empty without any.
+    sessions of a run together. The plan is today's, with the native step where a network has one, whichever ``path``
+    computed the runs. The name of a processor covers hosts that differ by two or three times. So ``ratio`` is that of
+    the ``calibrated`` runs alone, which recorded the factor of their host when they ended: their spent hours over
+    their planned hours times that factor. It is left out where there are none. Runs on a GPU, on several processes,
+    that sleep to compute, or that did not count their seconds have no row; empty without any.
     """
     rows = []
     for run in runs:
@@ -146,6 +147,7 @@ def hours(runs: Iterable[Run]) -> str:
                 "data": _name(settings.get("data", settings.get("corpus"))),
                 "width": execution.get("width", 1),
                 "machine": run.environment["machine"].get("cpu", ""),
+                "path": execution.get("path", ""),
                 "planned_hours": planned,
                 "spent_hours": spent / 3600,
                 "here": planned * factor if factor else None,  # planned, on the host that computed it

@@ -18,9 +18,7 @@ statistics of learners that join, and the path (looped or vectorised) the gradie
 
 Batches are taken from one sequence: an iteration of k learners takes the next k. *Deterministic* (the default),
 learner j takes the j-th of them. By the scheduler's rule, first come first served, it depends on who finished
-first; :func:`suite.model_averaging.task_schedule.assignment` says which, of a simulated schedule or of one that
-:mod:`suite.model_averaging.engine` ran. The centre's gradient sum is the same set of batches either way, but each
-replica's own path differs.
+first. The centre's gradient sum is the same set of batches either way, but each replica's own path differs.
 """
 
 from __future__ import annotations

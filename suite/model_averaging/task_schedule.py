@@ -160,12 +160,3 @@ def idle_seconds(tasks: list[Task]) -> float:
             streams.setdefault(task.stream, []).append(task)
     horizon = max(task.end for row in streams.values() for task in row)
     return sum(horizon - sum(task.end - task.start for task in row) for row in streams.values())
-
-
-def assignment(tasks: list[Task], learners: int) -> list[tuple[int, ...]]:
-    """For each iteration, which batch each of the ``learners`` learners read."""
-    table: dict[int, dict[int, int]] = {}
-    for task in tasks:
-        if task.kind == "learn":
-            table.setdefault(task.iteration, {})[task.learner] = task.batch
-    return [tuple(table[i][learner] for learner in range(learners)) for i in sorted(table)]

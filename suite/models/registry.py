@@ -19,7 +19,7 @@ from suite.models.caffe import (
 )
 from suite.models.crossbow import crossbow_lenet, crossbow_resnet32, crossbow_resnet50, crossbow_vgg16
 from suite.models.network import Network
-from suite.models.small import digits_lenet, linear, tiny_bn
+from suite.models.small import digits_lenet
 from suite.models.transformer import CharacterTransformer
 from suite.models.translation import ConditionalGRU
 from suite.tables import Table, check_options
@@ -45,8 +45,6 @@ CLASSIFIERS: Table[Callable[..., Network]] = Table(
         "crossbow_vgg16": crossbow_vgg16,
         "crossbow_resnet50": crossbow_resnet50,
         "digits_lenet": digits_lenet,
-        "tiny_bn": tiny_bn,
-        "linear": linear,
         "character_transformer": CharacterTransformer,
     },
 )

@@ -23,7 +23,6 @@ from suite.parameter_server.protocol import Timed, TimeLedger
 from suite.parameter_server.topology import Node
 
 Steps = Generator[simpy.Event, Any, None]
-Pulled = Generator[simpy.Event, Any, bool]
 Edge = tuple[str, str, str]
 """Sender, receiver, what flows."""
 
@@ -123,31 +122,26 @@ class Base:
 
     def learn(self, worker: int) -> Steps:
         """getMinibatch is overlapped; calcGradient, pushGradient, pullWeights follow one another."""
-        env, server, ledger = self.env, self.server, self.ledger
+        env, server = self.env, self.server
         while True:
             seconds = self.duration(worker)
             entry = server.begin(worker)
             yield env.timeout(seconds)
             began = env.now
-            if (yield from self.exchange(worker, entry)):
-                ledger.pulls += 1
-            else:
-                ledger.skipped += 1
-            ledger.cycle(seconds, env.now - began)
+            yield from self.exchange(worker, entry)
+            self.ledger.cycle(seconds, env.now - began)
 
-    def exchange(self, worker: int, entry: GradientRef) -> Pulled:
-        """Push a gradient and pull weights; whether there were newer ones."""
+    def exchange(self, worker: int, entry: GradientRef) -> Steps:
+        """Push a gradient and pull weights, if there are newer ones."""
         server, serve, transfer = self.server, self.port.serve, self.messages.transfer
         yield serve(transfer)
         self.receive((entry,))
         if not server.may_pull(worker):
             yield self.released
         yield serve(self.messages.inquiry)
-        newer = server.timestamp != entry.read
-        if newer:
+        if server.timestamp != entry.read:
             yield serve(transfer)
             server.pull(worker)
-        return newer
 
     def edges(self) -> list[Edge]:
         """Who sends what to whom, as this simulation does."""

@@ -186,9 +186,8 @@ def learn(job: TrainingJob, learner: Learner, downcast: Downcast | None, reports
             began = time.perf_counter()
             loss, gradient = job.gradient(x, drawn)
             computed = time.perf_counter()
-            held = learner.timestamp
             if reports:
-                reports.tell(learner.number, held, gradient.new_tensor([loss]))
+                reports.tell(learner.number, learner.timestamp, gradient.new_tensor([loss]))
             message = learner.push(torch.cat([gradient, gradient.new_tensor([loss])]))
             if downcast is None:
                 x = learner.exchange(message, x)
@@ -200,7 +199,6 @@ def learn(job: TrainingJob, learner: Learner, downcast: Downcast | None, reports
             if learner.stopped:
                 return learner
             learner.ledger.cycle(computed - began, time.perf_counter() - computed)
-            learner.ledger.pulls += learner.timestamp != held
 
 
 def train(group: Group, job: TrainingJob) -> Served | Learner | Observed | None:

@@ -84,22 +84,17 @@ class Staleness:
 
     counts: Counter[int] = field(default_factory=Counter)  # gradients by staleness in updates
     averages: list[float] = field(default_factory=list)  # <sigma> of each update (rudra, Eq. 2)
-    gradients: Counter[int] = field(default_factory=Counter)  # gradients by worker
-    sizes: Counter[int] = field(default_factory=Counter)  # updates by their number of gradients
     seconds: float = 0.0  # virtual time of the last update
 
     def add(self, timed: Iterable[Timed]) -> Staleness:
         """Count further updates; returns itself."""
-        counts, gradients = self.counts, self.gradients
         for now, turn in timed:
             total = 0
-            for worker, read, _ in turn.entries:
+            for _, read, _ in turn.entries:
                 sigma = turn.t - read
-                counts[sigma] += 1
-                gradients[worker] += 1
+                self.counts[sigma] += 1
                 total += sigma
             self.averages.append(total / len(turn.entries))
-            self.sizes[len(turn.entries)] += 1
             self.seconds = now
         return self
 
@@ -119,19 +114,15 @@ class Staleness:
 
 @dataclass
 class TimeLedger:
-    """Seconds and messages of all learners: where their time went."""
+    """Seconds of all learners: where their time went."""
 
     computing: float = 0.0
     communicating: float = 0.0
-    pushes: int = 0
-    pulls: int = 0  # weights moved to a learner, or swapped in
-    skipped: int = 0  # pulls saved because the timestamp had not moved
 
     def cycle(self, computing: float, communicating: float) -> None:
         """A learner has computed a gradient, pushed it and goes on to the next."""
         self.computing += computing
         self.communicating += communicating
-        self.pushes += 1
 
     @property
     def overlap(self) -> float:

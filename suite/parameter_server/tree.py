@@ -13,7 +13,7 @@ from typing import Any
 import simpy
 
 from reference_impls.contract import GradientRef
-from suite.parameter_server.flat import Base, Edge, Port, Pulled, Steps
+from suite.parameter_server.flat import Base, Edge, Port, Steps
 from suite.parameter_server.topology import Node, receivers, server_tree
 
 
@@ -82,7 +82,7 @@ class Adv(Base):
         fetching, node.fetching = node.fetching, None
         fetching.succeed()
 
-    def exchange(self, worker: int, entry: GradientRef) -> Pulled:
+    def exchange(self, worker: int, entry: GradientRef) -> Steps:
         server, leaf, copy = self.server, self.leaf_of[worker], self.messages.copy
         while leaf.relaying is not None:
             yield leaf.relaying
@@ -93,11 +93,9 @@ class Adv(Base):
         while server.n == 0 and server.timestamp == entry.read:
             yield self.released
         yield from self.refresh(leaf)
-        newer = leaf.timestamp != entry.read
-        if newer:
+        if leaf.timestamp != entry.read:
             yield leaf.port.serve(copy)
             server.read[worker] = leaf.timestamp
-        return newer
 
 
 @dataclass
@@ -148,17 +146,15 @@ class AdvStar(Adv):
         fresh, self.fresh[-1] = self.fresh[-1], self.env.event()
         fresh.succeed()
 
-    def exchange(self, worker: int, entry: GradientRef) -> Pulled:
+    def exchange(self, worker: int, entry: GradientRef) -> Steps:
         server, pending = self.server, self.delivered[worker]
         if pending is not None:
             yield pending
         self.delivered[worker] = self.env.process(self.deliver(worker, entry))
-        newer = self.newest_at[worker] != server.read[worker]
-        if newer:
+        if self.newest_at[worker] != server.read[worker]:
             if self.swap_seconds:
                 yield self.env.timeout(self.swap_seconds)
             server.read[worker] = self.newest_at[worker]
-        return newer
 
     def deliver(self, worker: int, entry: GradientRef) -> Steps:
         """The push thread's work on one gradient."""

@@ -233,7 +233,7 @@ def headline(counted: boards.Board) -> str:
         return "There are no empirical claims."
     measured = claims - counted.empirical[boards.NOTHING].total()
     decided = counted.decides.total() - counted.decides["inconclusive"] - counted.decides["undetermined"]
-    excused = f" {counted.excused} that fail by rule are *undetermined*, since a setting is not printed."
+    excused = f" {counted.excused} that fail by rule are undetermined, since a setting is not printed."
     first = sum(tally["registered"] for tally in counted.order.values())
     return (
         f"Of {claims} empirical claims {measured} are measured{_once(counted.single)}, and {decided} of these are "

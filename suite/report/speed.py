@@ -21,14 +21,8 @@ RESULTS = ROOT / "benchmarks" / "results"  # one document per machine class and 
 
 
 def committed(folder: Path = RESULTS) -> list[dict[str, Any]]:
-    """The committed documents by ``file_stem``, the newest torch of a machine first; none outside a checkout."""
+    """The committed documents by machine class, the newest torch of a machine first; none outside a checkout."""
     return [read(path) for path in sorted(folder.glob("*.json"), reverse=True)]
-
-
-def file_stem(document: Mapping[str, Any]) -> str:
-    """What a committed document is called: its machine class and the torch that was timed."""
-    major, minor = document["versions"]["torch"].split(".")[:2]
-    return f"{document['machine']['class']}.torch-{major}.{minor}"
 
 
 def timed(workload: Mapping[str, Any], beginning: str) -> dict[str, list[float]]:

@@ -201,6 +201,7 @@ def test_lars_takes_each_layer_by_the_ratio_of_its_norms():
         rule.step(memory[..., 1:], x[..., 1:], both[..., 1:], lr, slice(1, 5))
 
 
+@pytest.mark.usefixtures("small_networks")
 def test_who_builds_a_solver_hands_it_the_networks_multipliers_and_the_layers_it_asks_for():
     full = FlatModule(make_network({"name": "caffe_cifar_full"}, 0, "cpu", torch.float32))
     for rule in ("torch", "caffe"):

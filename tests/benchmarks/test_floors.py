@@ -68,6 +68,7 @@ def test_counted_operations_agree_with_the_table_of_networks(network):
     assert gradient(network, 16).parameters == counts(network).parameters
 
 
+@pytest.mark.usefixtures("small_networks")
 def test_bytes_by_hand_of_a_linear_network():
     found = gradient("linear", 8)
     assert (found.parameters, found.flops, found.batch_bytes) == (7850, 2 * 2 * 8 * 784 * 10, 8 * 784 * FLOAT)

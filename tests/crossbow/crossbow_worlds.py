@@ -10,6 +10,7 @@ import pandas as pd
 
 from paper_figures.crossbow import PAPER
 from suite.claims.judge import judge
+from suite.model_averaging.task_schedule import Task
 from suite.papers.artifact import Frame
 from suite.papers.catalogue import published
 from suite.spec import RunSpec
@@ -84,3 +85,12 @@ def drawn_table(figure: str, frame: Frame) -> Any:
 
 def verdict(name: str, frame: Frame) -> str:
     return judge(CLAIMS[name], found(name, frame), "paper").verdict
+
+
+def assignment(tasks: list[Task], learners: int) -> list[tuple[int, ...]]:
+    """For each iteration, which batch each of the ``learners`` learners read."""
+    table: dict[int, dict[int, int]] = {}
+    for task in tasks:
+        if task.kind == "learn":
+            table.setdefault(task.iteration, {})[task.learner] = task.batch
+    return [tuple(table[i][learner] for learner in range(learners)) for i in sorted(table)]

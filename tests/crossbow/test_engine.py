@@ -7,11 +7,11 @@ import time
 
 import pytest
 import torch
+from crossbow_worlds import assignment
 
 from reference_impls.crossbow import SMA
 from suite.communication.collectives import Local
 from suite.model_averaging.engine import Engine, Learners
-from suite.model_averaging.task_schedule import assignment
 from suite.model_averaging.tuner import tune
 from suite.models import classifier, initialise
 from suite.training.flat import FlatModule

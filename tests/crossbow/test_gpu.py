@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+from crossbow_worlds import assignment
 
 from paper_figures import crossbow
 from paper_figures.crossbow.experiments.timing import Bench
 from suite.model_averaging.engine import Engine
-from suite.model_averaging.task_schedule import assignment
 from suite.runner.execute import RunnerConfig, execute
 from suite.runs.run import Run
 from suite.runs.store import Store

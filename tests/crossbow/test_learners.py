@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 import torch
+from crossbow_worlds import assignment
 
 from reference_impls.crossbow import SMA
 from suite.battery.quadratic import lockstep
 from suite.communication.collectives import Local
 from suite.model_averaging.engine import Learners
-from suite.model_averaging.task_schedule import Durations, assignment, schedule
+from suite.model_averaging.task_schedule import Durations, schedule
 from suite.training.gradients.backend import Functional
 from suite.training.gradients.paths import backend
 from suite.training.optimizers import CaffeSGD

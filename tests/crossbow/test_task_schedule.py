@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from crossbow_worlds import assignment
 
-from suite.model_averaging.task_schedule import Durations, assignment, idle_seconds, schedule
+from suite.model_averaging.task_schedule import Durations, idle_seconds, schedule
 
 
 def test_two_learners_by_hand():

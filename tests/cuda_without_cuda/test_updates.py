@@ -24,7 +24,10 @@ from suite.training.flat import ALIGNMENT, FlatModule
 from suite.training.gradients import backend
 from suite.training.optimizers import Adam, CaffeSGD, TorchSGD
 
-pytestmark = pytest.mark.filterwarnings("ignore:Accessing the data pointer of FakeTensor:UserWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Accessing the data pointer of FakeTensor:UserWarning"),
+    pytest.mark.usefixtures("small_networks"),
+]
 
 SERVER = {
     "architecture": "base",

@@ -17,6 +17,11 @@ def forget() -> None:
         memory.cache_clear()
 
 
+@pytest.fixture(autouse=True)
+def networks(small_networks: None) -> None:
+    """All may name the small networks."""
+
+
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     """Nothing found before and nothing built before."""

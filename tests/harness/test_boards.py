@@ -101,7 +101,7 @@ def test_what_fails_on_an_unprinted_setting_is_counted():
     claim = Claim("toy/fig1/x", "It is so", "1", "bound", "smoke", "gpu", "a reason", (1.0,), side="lower")
     made = [Verdict(claim, "undetermined", "", exact(value), rests_on=WHOLE) for value in (0.5, 1.5)]
     assert board(made).excused == 1
-    assert "1 that fail by rule are *undetermined*" in first_table(made)
+    assert "1 that fail by rule are undetermined" in first_table(made)
 
 
 def test_a_line_of_a_paper_counts_what_decides_and_what_stands():
@@ -118,13 +118,13 @@ def test_the_board_says_what_chance_explains():
     counted = board([spread] * 40 + [failed, of_code, verdict("reproduced", REDUCED)])
     assert counted.spread == 40
     assert counted.by_chance == pytest.approx(1)
-    assert any("40 of those reproduced have an interval" in line for line in lines(counted))
+    assert any("reproduced with an interval: 40" in line for line in lines(counted))
     assert not any("by chance" in line for line in lines(board([of_code, failed])))
 
 
 def test_what_rests_on_one_run_is_said_and_only_that():
     once = replace(verdict("reproduced", WHOLE), measured=Estimate((1.0,), (0.9,), (1.1,), 1))
     often = replace(once, measured=Estimate((1.0,), (0.9,), (1.1,), 3))
-    said = "  1 rest on one run each, without a spread of our own"
+    said = "  on one run each, without a spread of our own: 1"
     assert said in lines(board([once, often]))
-    assert not any("rest on one run" in line for line in lines(board([often])))
+    assert not any("on one run each" in line for line in lines(board([often])))

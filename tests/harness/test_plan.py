@@ -48,7 +48,8 @@ def test_what_is_left_is_what_is_not_yours():
 )
 def test_the_sum_comes_first_then_what_is_missing_then_the_longest_run(made: Calibration | None, basis: str):
     cure = "another CPU takes half as long or twice; --calibrate 60 measures this machine for a minute"
-    advice = [] if made else [cure]
+    starts = "on top: 3 s for a process to start, 10 to 60 s to choose how the first training of a kind runs"
+    advice = [starts] if made else [starts, cure]
     text = lines(PLAN, FIRST, summary(PLAN, FIRST, set(), "smoke", Path("d"), made))
     told = [" ".join(line.split()) for line in text]
     assert told == [

@@ -19,6 +19,8 @@ from suite.spec import RunSpec, thaw
 from suite.training import numerics as execution
 from suite.training.streaming import train_top5
 
+pytestmark = pytest.mark.usefixtures("small_networks")
+
 
 @pytest.fixture
 def root(small_imagenet: Path) -> Path:

@@ -13,6 +13,8 @@ from suite.spec import RunSpec, thaw
 from suite.training import numerics as execution
 from suite.training.streaming import assemble_streamed, train
 
+pytestmark = pytest.mark.usefixtures("small_networks")
+
 
 @pytest.fixture
 def root(small_imagenet, monkeypatch):

@@ -18,3 +18,10 @@ COSTS = {
 def system(architecture: str, learners: int, n: int, batch: int = 16, **changes: object) -> Base:
     tree = {} if architecture == "base" else {"tree": {"per_leaf": 4, "fan_out": 2}}
     return simulation({"architecture": architecture, **COSTS, **tree, **changes}, learners, n, batch, 0)
+
+
+def messages_at(system: Base) -> list[float]:
+    """The seconds of each message that the root will have been handed."""
+    seen, serve = list[float](), system.port.serve
+    system.port.serve = lambda seconds: seen.append(seconds) or serve(seconds)  # type: ignore[method-assign]
+    return seen

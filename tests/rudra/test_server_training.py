@@ -76,6 +76,7 @@ def folder(tmp_path: Path, name: str) -> Path:
 NATIVE = pytest.param("native", marks=pytest.mark.compiler)
 
 
+@pytest.mark.usefixtures("small_networks")
 @pytest.mark.parametrize("path", ["looped", NATIVE])
 @pytest.mark.parametrize("n", [0, 1])
 def test_one_learner_is_plain_sgd_bit_for_bit(n: int, path: str, tmp_path: Path) -> None:

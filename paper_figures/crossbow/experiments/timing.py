@@ -13,14 +13,11 @@ from __future__ import annotations
 
 import gc
 import itertools
-import json
 import os
-import tempfile
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -211,12 +208,8 @@ def _peak(make: Callable[[], Bench]) -> int:
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # the profiler tells of every start and stop otherwise
     with torch.profiler.profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profile:
         make().turns(2)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "trace.json"
-        profile.export_chrome_trace(str(path))
-        events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
-    changes = sorted((event for event in events if event.get("name") == "[memory]"), key=lambda event: event["ts"])
-    return max(itertools.accumulate(event["args"]["Bytes"] for event in changes))
+    events = [event for event in profile.profiler.kineto_results.events() if event.name() == "[memory]"]
+    return max(itertools.accumulate(event.nbytes() for event in sorted(events, key=lambda event: event.start_ns())))
 
 
 def tuner(spec: RunSpec, context: Context) -> Outcome:

@@ -189,11 +189,11 @@ def _answers(sections: list[Section], verdicts: list[Verdict], source: Runs) -> 
 
 
 def _needed(verdicts: list[Verdict]) -> Iterator[tuple[str, int, int]]:
-    """Need, claims measured, claims not run."""
+    """Need, empirical claims that are measured, and others; those that the board counts."""
     for need in NEEDS:
-        if found := [verdict.verdict for verdict in verdicts if verdict.claim.needs == need]:
-            absent = found.count("not run")
-            yield need, len(found) - absent, absent
+        tallied = board(verdict for verdict in verdicts if verdict.claim.needs == need).empirical
+        if total := sum(map(Counter.total, tallied.values())):
+            yield need, total - tallied[NOTHING].total(), tallied[NOTHING].total()
 
 
 def files(

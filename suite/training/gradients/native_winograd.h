@@ -11,10 +11,11 @@
 //     dg = G' ((B' d B) . (A dy A')) G,   summed over tiles and examples before G, which is taken once an update
 //     dd = B ((G g G') . (A dy A')) B',   added where patches overlap
 //
-// The matrices follow from N - 1 points and infinity (Toom-Cook): 0, +-1, +-2 and, for K = 5, +-1/2. A and G take values
-// of polynomials at the points, and B' is the transpose of what interpolates. Transforms: Lavin and Gray, "Fast
-// Algorithms for Convolutional Neural Networks", 2016. Construction and choice of the points: Barabasz et al., "Error
-// Analysis and Improving the Accuracy of Winograd Convolution for Deep Neural Networks", 2020.
+// The matrices follow from N - 1 points and infinity (Toom-Cook): 0 and, for K = 3, +-5/8 and +-3/2, for K = 5, +-1, +-2
+// and +-1/2. A and G take values of polynomials at the points, and B' is the transpose of what interpolates. Transforms:
+// Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2016. Construction: Barabasz et al., "Error
+// Analysis and Improving the Accuracy of Winograd Convolution for Deep Neural Networks", 2020. Of the points tried those
+// are kept that round least: for K = 3 half as much as +-1 and +-2, for K = 5 none rounds less.
 #pragma once
 
 #include "native_layers.h"
@@ -26,7 +27,7 @@ template <int K>
 struct Pairs;
 template <>
 struct Pairs<3> {
-    static constexpr double at[] = {1, 2};
+    static constexpr double at[] = {0.625, 1.5};
 };
 template <>
 struct Pairs<5> {
@@ -327,11 +328,9 @@ struct Winograd {
             for (long c = 0; c < C; c += wide)
                 product<Into::More, O, wide>(O, 1, rows, {tile + p * out_apart, 1, O, 0},
                                              {patch + p * in_apart + c, C, 0}, sums + p * POINT + c * O, wide);
-        // At the point (1, 1) a tile is the sum of its pixels, which is what the biases' gradient sums.
         static const real one = 1;
         if constexpr (BIAS)
-            product<Into::More, 1, O>(1, 1, rows, {&one, 0, 0, 0}, {tile + (N + 1) * out_apart, O, 0}, sums + WEIGHTS,
-                                      O);
+            product<Into::More, 1, O>(1, 1, n * OH * OW, {&one, 0, 0, 0}, {dout, O, 0}, sums + WEIGHTS, O);
         if (!din) return;
         at_points<O, C>(rows, tile, out_apart, ready + WEIGHTS, patch, in_apart);
         back_to_pixels(n, patch, din);
