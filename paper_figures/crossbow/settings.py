@@ -172,10 +172,10 @@ def learners_in(name: str) -> int:
     return int(name.split()[1])
 
 
-def groups(profile: str, *names: str, target: float | None = None) -> Groups:
-    """The groups of these names that the profile has, with all its seeds; ``target`` is that of :func:`stand_in`."""
+def groups(profile: str, *names: str, target: float | None = None, seeds: Sequence[int] = ()) -> Groups:
+    """The groups of these names that the profile has, with its seeds or these; ``target`` as :func:`stand_in`'s."""
     there = [name for name in names if learners_in(name) in LEARNERS[profile]]
-    return named(there, partial(stand_in, profile, target=target), SEEDS[profile])
+    return named(there, partial(stand_in, profile, target=target), seeds or SEEDS[profile])
 
 
 def called(found: Groups, names: Mapping[str, str]) -> Groups:
