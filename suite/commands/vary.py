@@ -34,9 +34,10 @@ from suite.papers.catalogue import SelectorError, experiment, published, select
 from suite.papers.evidence import committed_ids, with_committed
 from suite.papers.measurement import measure_frame
 from suite.report.data import encoded, plotted
-from suite.report.drawing import Drawing, file_name, filled, image, stamped, write
+from suite.report.drawing import Drawing, file_name, filled, image, stamped
 from suite.report.numerals import few, ours, values
 from suite.runs.archive import Runs
+from suite.runs.run import write
 from suite.spec import canonical
 from suite.training.numerics import choose, pick_device
 from suite.training.settings import check_run

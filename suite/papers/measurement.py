@@ -351,12 +351,10 @@ def _as_registered(verdict: Verdict, held: Standing, measured: Mapping[str, Esti
             found = replace(verdict, verdict="inconclusive", red=False)
     if found.verdict == verdict.verdict:
         return verdict
+    what, since = "the rule registered before these runs", held.date
     if held.rule is None and held.since:
-        why = f"by the number of before; the one since {held.since[:10]} is exploratory: {verdict.verdict}"
-    else:
-        why = (
-            f"the rule registered before these runs; the one since {held.date[:10]} is exploratory: {verdict.verdict}"
-        )
+        what, since = "by the number of before", held.since
+    why = f"{what}; the one since {since[:10]} is exploratory: {verdict.verdict}"
     return replace(found, why=why, exploratory=verdict)
 
 

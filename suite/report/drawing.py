@@ -18,7 +18,6 @@ from xml.etree import ElementTree
 
 from suite.claims.judge import NEEDS, ON_A_CPU, PROFILES, Verdict
 from suite.clock import counted
-from suite.files import write_whole
 from suite.lazy import Figure, pd
 from suite.papers.artifact import Artifact, Groups, Missing, Paper
 from suite.papers.catalogue import published, select
@@ -26,7 +25,7 @@ from suite.papers.measurement import FewSeeds, few_seeds, judge_artifacts, measu
 from suite.report import style
 from suite.report.data import encoded, plotted, values
 from suite.runs.archive import Runs
-from suite.runs.run import StoreError, UnusableRun
+from suite.runs.run import UnusableRun, write
 
 SVG = "http://www.w3.org/2000/svg"
 XLINK = "http://www.w3.org/1999/xlink"
@@ -288,13 +287,3 @@ def draw_selection(
         raise UnusableRun(f"not drawn, since stored evidence cannot be used: {', '.join(damaged)}")
     if absent:
         raise DrawingError(f"not drawn, since runs are missing: {', '.join(absent)}")
-
-
-def write(path: Path, data: bytes) -> Path:
-    """Write a file so that it is there whole or not at all. Raises StoreError when that is impossible."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, data)
-    except OSError as error:
-        raise StoreError(f"could not write {path}: {error.strerror}") from error
-    return path

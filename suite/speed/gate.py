@@ -126,10 +126,8 @@ def judged(new: Mapping[str, Any], folder: Path, only: str = "") -> dict[str, An
 def alarms(pairs: Sequence[tuple[Sessions, Sessions]]) -> list[bool]:
     """Which of (sessions before, sessions now) became slower, the larger part of the sessions being the baseline."""
     level = ALARM / 2 / max(len(pairs), 1)
-    p_values = []
-    for old, now in pairs:
-        at = threshold(max(old, now, key=len), level)
-        p_values.append(p_value(_flat(now), _flat(old), at))
+    most = [threshold(max(pair, key=len), level) for pair in pairs]
+    p_values = [p_value(_flat(now), _flat(old), at) for (old, now), at in zip(pairs, most, strict=True)]
     return holm(p_values, ALARM / 2)
 
 

@@ -21,13 +21,13 @@ from suite.papers.measurement import besides, judge_artifacts, measurements
 from suite.report.answers import Answer, AnswerError, Told, answers, beside_claims
 from suite.report.curves import curves
 from suite.report.data import encoded, values
-from suite.report.drawing import DrawingError, drawing, image, naming, table_of, write
+from suite.report.drawing import DrawingError, drawing, image, naming, table_of
 from suite.report.readme import first_told
 from suite.report.site.render import ASSETS, HERE, render
 from suite.report.verdict_details import departure_ledgers, function_of, reasons, runs_and_environments, runs_behind
 from suite.runs.archive import Runs
 from suite.runs.environment import ROOT, revision
-from suite.runs.run import StoreError, UnusableRun
+from suite.runs.run import StoreError, UnusableRun, write
 
 ALL_WORDS = tuple(dict.fromkeys((*VERDICTS, *WORDS.values())))
 INDEX = "index.html"
