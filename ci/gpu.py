@@ -44,7 +44,7 @@ from suite.lazy import torch
 from suite.papers.catalogue import select
 from suite.papers.evidence import committed_ids
 from suite.runs.archive import pack, take
-from suite.runs.environment import ROOT, machine, revision, versions
+from suite.runs.environment import ROOT, provenance
 from suite.runs.store import Store
 
 PYTHON = (sys.executable, "-m")
@@ -234,12 +234,7 @@ def go(planned: Sequence[Stage], budget: float, out: Path, data: Path | None) ->
 
 def write_summary(out: Path, ended: Sequence[Ended]) -> None:
     """What became of the stages so far, and on which machine."""
-    document = {
-        "machine": machine(),
-        "versions": versions(),
-        **revision(),
-        "stages": [asdict(each) for each in ended],
-    }
+    document = {**provenance(), "stages": [asdict(each) for each in ended]}
     (out / "summary.json").write_text(json.dumps(document, indent=1) + "\n")
 
 

@@ -17,7 +17,6 @@ from suite.papers.grades import Rests
 from suite.papers.measurement import (
     Measurement,
     besides,
-    grades,
     is_timed,
     measure_frame,
     verdicts,
@@ -180,12 +179,6 @@ def test_what_no_claim_asks_for_is_told_at_the_largest_profile_or_the_smallest_t
         ("small", "smoke", exact(5)),
         ("large", "paper", exact(6)),
     ]
-
-
-def test_each_claim_that_was_measured_has_a_grade(paper, found):
-    rests = {name: grade.rests_on for name, grade in grades("fake/fig4", found(size=exact(1), more=exact(2))).items()}
-    assert rests == {"fake/fig4/size": "exact"}
-    assert grades("nobody/fig4", found(size=exact(1))) == {}
 
 
 def test_only_an_experiment_that_is_here_can_be_timed(paper):

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
-from suite.report.drawing import write
 from suite.report.site.build import INDEX, Site, check_place, make_site
 from suite.report.site.render import ASSETS
 from suite.runs.archive import Runs
+from suite.runs.run import write
 
 APART = "article{margin-top:6rem}"  # between two pages
 ADDRESSES = re.compile(r'(?<=\s)(id|aria-labelledby|href|src)="([^"]*)"')
