@@ -123,7 +123,7 @@ def timed(monkeypatch: pytest.MonkeyPatch) -> dict:
         return {way: [seen["seconds"].get(str(way), 1.0)] * repeats for way in sides}
 
     monkeypatch.setattr(choices, "alternating", alternating)
-    monkeypatch.setattr(choices, "failing", lambda calls, device: {})
+    monkeypatch.setattr(choices, "failing", lambda calls: {})
     monkeypatch.setattr(native, "Native", Compiled)
     return seen
 
@@ -269,7 +269,7 @@ def test_what_fails_when_it_is_tried_is_refused_and_the_default_must_work():
 
     other = choices.DEFAULT._replace(path="captured")
     calls = {choices.DEFAULT: lambda: None, other: out_of_memory}
-    assert choices.failing(calls, "cpu") == {"captured, channels-last": "CUDA out of memory. Tried to allocate"}
+    assert choices.failing(calls) == {"captured, channels-last": "CUDA out of memory. Tried to allocate"}
     assert set(calls) == {choices.DEFAULT}
     with pytest.raises(torch.OutOfMemoryError):
-        choices.failing({choices.DEFAULT: out_of_memory}, "cpu")
+        choices.failing({choices.DEFAULT: out_of_memory})
