@@ -103,7 +103,7 @@ class Layout:
         tested: bool = False,
     ):
         self.learners, self.architecture = learners, architecture
-        one = Node("root", learners=list(range(learners)))
+        one = Node("server", learners=list(range(learners)))
         self.servers = (one if architecture == "base" else server_tree(learners, per_leaf, fan_out)).below()
         ranks = {id(node): rank for rank, node in enumerate(self.servers)}
         self.first = first = len(self.servers)  # rank of learner 0
@@ -121,6 +121,16 @@ class Layout:
         if tested:
             self.reports = [(self.processes, sender) for sender in (0, *range(first, self.processes))]
             self.processes += 1
+
+    def edges(self) -> list[tuple[str, str, str]]:
+        """Who sends what to whom: sender, receiver, gradients or weights."""
+        names = [*(node.name for node in self.servers), *(f"learner {number}" for number in range(self.learners))]
+        found = []
+        for upper, lower in self.pushes:
+            found.append((names[lower], names[upper], "gradients"))
+            if self.architecture != "adv*":  # whose learners hand weights on
+                found.append((names[upper], names[lower], "weights"))
+        return found + [(names[sender], names[receiver], "weights") for sender, receiver in self.weights]
 
     def name(self, rank: int) -> str:
         """What a process is, for a message."""

@@ -16,7 +16,7 @@ from suite.runner.autotune import alternating, decide, measure_training, preferr
 from suite.spec import RunSpec
 from suite.training.gradients import native
 from suite.training.loop import train
-from suite.training.numerics import apply, choose, fixed
+from suite.training.numerics import apply, choose
 
 
 def experiment(answers, seconds=1000.0):
@@ -233,12 +233,6 @@ def test_a_measurement_ends_with_the_time_that_was_given():
         alternating({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, 3)
     assert order == ["a", "b", "a"]
     assert len(alternating({"a": lambda: order.append("a")}, 3)["a"]) == 3
-
-
-def test_an_execution_is_fixed_once(tmp_path):
-    spec = digits(0)
-    first = fixed(tmp_path, spec, "cpu", 1, lambda execution: execution | {"path": "vectorised"})
-    assert fixed(tmp_path, spec, "cpu", 2, lambda execution: pytest.fail("chosen again")) == first
 
 
 def test_precision_is_strict():
