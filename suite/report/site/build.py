@@ -51,8 +51,7 @@ class Row:
     @property
     def tally(self) -> Counter[str]:
         """Claims by what is said of them, in the order of the boards."""
-        counted = Counter(map(word, self.verdicts))
-        return Counter({name: counted[name] for name in ALL_WORDS if counted[name]})
+        return Counter(sorted(map(word, self.verdicts), key=ALL_WORDS.index))
 
     @property
     def triples(self) -> str:
