@@ -80,8 +80,8 @@ def test_a_beam_of_one_is_greedy(network):
     encoded = network.encode(source, mask)
     state, word, words = encoded.start, torch.full((5,), BEGIN), []
     for _ in range(12):
-        step = network.step(encoded, word, state)
-        state, word = step.state, step.logits.argmax(1)
+        logits, state = network.step(encoded, word, state)
+        word = logits.argmax(1)
         words.append(word)
     rows = torch.stack(words, 1).tolist()
     expected = [row[: row.index(END)] if END in row else row for row in rows]
