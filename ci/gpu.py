@@ -225,17 +225,12 @@ def go(planned: Sequence[Stage], budget: float, out: Path, data: Path | None) ->
             ended.append(Ended(stage.name, 0.0, 0.0, None, False))
         else:
             ended.append(perform(stage, seconds, out / f"{stage.name}.log", data))
-        write_summary(out, ended)
+        document = {**provenance(), "stages": [asdict(each) for each in ended]}
+        (out / "summary.json").write_text(json.dumps(document, indent=1) + "\n")
         last = ended[-1]
         how = "out of time" if last.code is None else f"exit code {last.code}"
         print(f"{stage.name}: {how} after {last.seconds:.0f} of {last.budget:.0f} s", flush=True)
     return ended
-
-
-def write_summary(out: Path, ended: Sequence[Ended]) -> None:
-    """What became of the stages so far, and on which machine."""
-    document = {**provenance(), "stages": [asdict(each) for each in ended]}
-    (out / "summary.json").write_text(json.dumps(document, indent=1) + "\n")
 
 
 def lacks_cuda(device: str, program: str) -> bool:

@@ -274,7 +274,7 @@ def _verdict(
     stored: Collection[str],
 ) -> Verdict:
     """The verdict at the largest profile that measured the claim's quantity; smaller ones serve as proxy."""
-    proxy = None
+    proxy, (smallest, *larger) = None, PROFILES
     for profile, measurement in measured.items():
         if measurement.damaged and claim.quantity not in measurement.found:
             return Verdict(claim, "not run", measurement.damaged[0], None, profile, red=True)
@@ -293,6 +293,8 @@ def _verdict(
             if verdict.red:
                 return verdict
             proxy = proxy or verdict.proxy
+        if profile == smallest and (artifact.ids(*larger) - artifact.ids(smallest)).intersection(stored):
+            continue  # runs that only try the code stand in for nothing where there are others
         # a seed of a larger size says more than all of a smaller one
         proxy = proxy or (ours if ours is not None and ours.known else measurement.few_seeds.get(claim.quantity))
     return not_run(claim, lacking(claim, measured), proxy)

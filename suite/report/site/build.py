@@ -23,15 +23,17 @@ from suite.report.curves import curves
 from suite.report.data import encoded, values
 from suite.report.drawing import DrawingError, drawing, image, naming, table_of
 from suite.report.readme import first_told
-from suite.report.site.render import ASSETS, HERE, render
+from suite.report.site.render import ASSETS, HERE, INDEX, render
+from suite.report.site.single import joined
 from suite.report.verdict_details import departure_ledgers, function_of, reasons, runs_and_environments, runs_behind
 from suite.runs.archive import Runs
 from suite.runs.environment import ROOT, revision
 from suite.runs.run import StoreError, UnusableRun, write
 
 ALL_WORDS = tuple(dict.fromkeys((*VERDICTS, *WORDS.values())))
-INDEX = "index.html"
 MARK = b"sgd-suite"  # stands in every page
+
+Tell = Callable[[str], None]  # is told of each paper
 
 
 @dataclass
@@ -51,8 +53,7 @@ class Row:
     @property
     def tally(self) -> Counter[str]:
         """Claims by what is said of them, in the order of the boards."""
-        counted = Counter(map(word, self.verdicts))
-        return Counter({name: counted[name] for name in ALL_WORDS if counted[name]})
+        return Counter(sorted(map(word, self.verdicts), key=ALL_WORDS.index))
 
     @property
     def triples(self) -> str:
@@ -88,10 +89,10 @@ class Site:
         return f"{counted(self.artifacts, 'artifact')}, {counted(len(self.files), 'file')}"
 
 
-def make_site(source: Runs, tell: Callable[[str], None] = lambda line: None, selectors: Sequence[str] = ()) -> Site:
+def make_site(source: Runs, tell: Tell, selectors: Sequence[str]) -> Site:
     """The site of the selected artifacts. The same runs and the same code give the same bytes.
 
-    ``tell`` is told of each paper. Raises SelectorError.
+    Raises SelectorError.
     """
     source, sections = read_once(source), chosen(selectors)
     made, faults = dict[str, bytes](), list[str]()
@@ -108,15 +109,18 @@ def make_site(source: Runs, tell: Callable[[str], None] = lambda line: None, sel
 
 
 def write_site(
-    source: Runs, out: Path, tell: Callable[[str], None] = lambda line: None, selectors: Sequence[str] = ()
+    source: Runs, out: Path, tell: Tell = lambda line: None, selectors: Sequence[str] = (), *, single: bool = False
 ) -> tuple[Path, Site]:
     """Write ``make_site`` into ``out``; its index and the site. Raises StoreError where it cannot be written.
 
-    Pages of an earlier report that this one does not have are removed, as its index would not lead to them.
+    With ``single`` all pages are in one file, ``report.html``. Otherwise pages of an earlier report that this one
+    does not have are removed, as its index would not lead to them.
     """
-    index = Path(out) / INDEX
+    index = Path(out) / ("report.html" if single else INDEX)
     check_place(index)
     site = make_site(source, tell, selectors)
+    if single:
+        return write(index, joined(site.files).encode()), site
     for path, data in site.files.items():
         write(Path(out) / path, data)
     there = (*Path(out).glob("*.html"), *Path(out).glob("*/*.html"))
