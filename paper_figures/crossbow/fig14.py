@@ -84,6 +84,7 @@ def draw_resnet32(frame: Frame, figure: Figure) -> None:
         axes.set(xticks=[1, 2, 3, 4], xlabel="learners on one device, m")
         plots.legend_above(axes, 1)
     right.set_ylabel(f"time to {table['target'].iloc[0]:g}%, in epochs of one learner")
+    plots.say_least(right, table)
     plots.say_stand_in(right, table["stand_in"].iloc[0])
     plots.legend_above(right, 1)
 

@@ -98,7 +98,8 @@ def number_of(verdict: Verdict) -> str:
     """A claim's number beside the printed one, its verdict and scale, and what a later or corrected rule says."""
     assert verdict.measured is not None
     claim = verdict.claim
-    number = ", ".join(ours(verdict.measured, claim)[:3])
+    every = ours(verdict.measured, claim)
+    number = ", ".join([*every[:3], "…"][: len(every)])
     there = compared(claim)[:3]
     for unit in claim.displayed_unit.split(", "):  # which our number says
         there = [text.removesuffix(f" {unit}") for text in there]

@@ -273,6 +273,7 @@ def test_answers_tell_the_largest_misfit_and_the_onset() -> None:
     ]
     seen = [abs(u.seen[0] / fit.predict(u.batch) - 1) for fit, counted in fits for u in counted]  # seeds are alike
     assert found["largest-misfit"].values == close((100 * max(seen),))
+    assert found["left-out-misfit"].values == close((5.0,), rel=0.02), "a twentieth above the law of all others"
     assert found["onset-batches"].values == (2.0,) * 5
     assert list(found["onset-thresholds"].values) == sorted(found["onset-thresholds"].values, reverse=True)
 
