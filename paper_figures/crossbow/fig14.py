@@ -51,7 +51,9 @@ def picks_best(frame: Frame) -> float:
     both = counts(frame, run)
     if frame.profile == "paper" and 2 not in both:
         raise Missing("lacks runs with two learners")
-    target = readings.common_target(frame, *(f"sma {k}" for k in both), printed=settings.FINAL_TARGET)
+    groups = [f"sma {k}" for k in both]
+    target = readings.common_target(frame, *groups, printed=settings.FINAL_TARGET)
+    readings.refuse_floor(frame, groups, target)
     times = {
         k: fmean(readings.epochs(frame, f"sma {k}", target)) / median(run.results[f"over_one_{k}"]) for k in both
     }

@@ -173,6 +173,13 @@ def pair(
     return Quantity(value, (a, b), beside=("throughput",) if timed else (), note=note, shown=shown)
 
 
+def refuse_floor(frame: Frame, groups: Sequence[str], target: float) -> None:
+    """Raise Missing where most runs of a stand-in take the least epochs that the metric can tell."""
+    found = [count for group in groups for count in epochs(frame, group, target)]
+    if frame.profile != "paper" and 2 * found.count(float(WINDOW)) > len(found):
+        raise Missing(f"a stand-in that takes more than {WINDOW} epochs, the least that the metric can tell")
+
+
 def described(frame: Frame, groups: Sequence[str], target: float, *texts: str) -> str:
     """A note: what it is, the accuracy compared at, what stood in, and how many runs never got there."""
     found = [count for group in groups for count in epochs(frame, group, target)]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from fabricated_frames import frame_of, measured, student, verdict
 from law_worlds import BATCHES, KNEE, columns, inverse, loop, power, search, searches
 
 from paper_figures.inverse_law import fig1, fig2, misfits, settings
-from paper_figures.inverse_law.law import exponent, families, law_fit
+from paper_figures.inverse_law.law import as_tested, exponent, families, law_fit
 from paper_figures.inverse_law.misfits import FAR
 from paper_figures.inverse_law.settings import BY_NAME, ROWS
 from suite.batch_size.law import Updates, fit_inverse_law
@@ -28,6 +30,17 @@ def close(values: Any, **within: float) -> Any:
 
 
 # ---------------------------------------------------------------- which searches a number is read from
+
+
+def test_no_crossing_lies_after_the_test_that_found_it() -> None:
+    """A test at 12 that passed and one that was cut short; at the other threshold the search found it before."""
+    rows = [("training", 8, 0.9, False), ("training", 10, 0.1, True), ("training", 12, 0.4, False)]
+    tests = pd.DataFrame(rows, columns=["monitor", "update", "loss", "cut"])
+    run = SimpleNamespace(
+        curve=lambda name: tests, spec=SimpleNamespace(settings={"monitors": {"training": [1.0, 0.5, 0.3]}}),
+        results={"thresholds_training": [1.0, 0.5, 0.3], "crossed_training": [7, 20, -1]},
+    )  # fmt: skip
+    assert as_tested(run)["crossed_training"] == [7, 12, -1]
 
 
 def test_a_curve_is_read_from_the_sizes_whose_seeds_are_all_stored() -> None:
