@@ -28,13 +28,15 @@ import os
 import re
 import shutil
 import sys
+import tomllib
 from functools import partial
 from pathlib import Path
 
 import nox
 
 sys.path.insert(0, str(Path(__file__).parent))
-from suite.files import private_folder  # of the standard library alone
+from suite.files import private_folder  # of the standard library alone, as the next
+from suite.lazy import TESTED
 
 nox.options.sessions = ["lint", "tests", "processes", "torch_rows", "evidence", "journeys", "suite"]
 nox.options.reuse_existing_virtualenvs = True
@@ -52,8 +54,10 @@ if kept := os.environ.get("NOX_ENVDIR"):  # what is in it is executed, whoever m
 # import torch, three times as fast from compiled modules: the first to import one keeps it, whatever the shell says
 # (compiling all that is installed takes 20 s, most of it for what nothing imports).
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": ""}
-OLDEST = ("torch==2.11.*", "torchvision==0.26.*")
-NEWEST = ("torch<2.16", "torchvision", "numpy", "pandas")
+PROJECT = tomllib.loads(Path(__file__).with_name("pyproject.toml").read_text(encoding="utf-8"))["project"]
+ASKED = (*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["all"])
+OLDEST = tuple(f"{package.replace('>=', '==')}.*" for package in ASKED if package.startswith("torch"))
+NEWEST = (f"torch<{TESTED[0]}.{TESTED[1]}", "torchvision", "numpy", "pandas")
 MUTATION = ("cosmic-ray==8.7.0",)
 
 

@@ -31,24 +31,18 @@ class Side:
     in_process: int = 1  # threads of this process; the rest are other processes'
 
 
-class Timer:
-    """Wall and processor seconds of a side's updates. ``processor`` is None where several threads share the work."""
-
-    def __init__(self, device: str = "cpu"):
-        self.device = device
-
-    def __call__(self, side: Side, updates: int) -> tuple[float, float | None]:
-        """(wall, processor) seconds per update."""
-        if torch.get_num_threads() != side.in_process:
-            torch.set_num_threads(side.in_process)
-        synchronise(self.device)
-        wall, processor = time.perf_counter(), time.thread_time()
-        busy = side.run(updates)
-        if busy is None and side.threads == 1 and self.device == "cpu":
-            busy = time.thread_time() - processor
-        synchronise(self.device)
-        wall = time.perf_counter() - wall
-        return wall / updates, None if busy is None else busy / updates
+def timed(side: Side, updates: int, device: str = "cpu") -> tuple[float, float | None]:
+    """Wall and processor seconds per update of a side; the latter None where several threads share the work."""
+    if torch.get_num_threads() != side.in_process:
+        torch.set_num_threads(side.in_process)
+    synchronise(device)
+    wall, processor = time.perf_counter(), time.thread_time()
+    busy = side.run(updates)
+    if busy is None and side.threads == 1 and device == "cpu":
+        busy = time.thread_time() - processor
+    synchronise(device)
+    wall = time.perf_counter() - wall
+    return wall / updates, None if busy is None else busy / updates
 
 
 class Alternation:

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from benchmarks.measuring import Alternation, Side, Timer
+from benchmarks.measuring import Alternation, Side, timed
 from suite.models import build, initialise
 from suite.optim import EASGD, ISGD, SMA, DelayedSGD, LocalSGD, Softsync
 
@@ -123,7 +123,7 @@ def main(rounds: int) -> None:
 def compare(title: str, sides: dict[str, Side], rounds: int) -> None:
     """Print the ratios of all sides to the rival."""
     print(title)
-    alternation = Alternation(sides, Timer())
+    alternation = Alternation(sides, timed)
     alternation.warm(4, 0.2, lambda taken: [])
     for _ in range(rounds):
         alternation.round()

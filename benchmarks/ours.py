@@ -211,8 +211,9 @@ class Sentences(SteppedSgd):
         self.t += 1
 
 
-def updates_of(workload: Workload, chosen: Mapping[str, Any]) -> Callable[[int], None]:
-    """The whole workload in this process, executed so; seeds of a sweep come one after another."""
+def in_process(workload: Workload, device: str, threads: int) -> tuple[Callable[[int], None], dict[str, Any]]:
+    """The whole workload in this process, and how it is executed; seeds of a sweep come one after another."""
+    chosen = execution(workload, device, threads)
     apply(chosen)
     if workload.family == "translation":
         runs = [Sentences(workload, chosen["device"]).advance]
@@ -224,10 +225,4 @@ def updates_of(workload: Workload, chosen: Mapping[str, Any]) -> Callable[[int],
             for _ in range(updates):
                 update()
 
-    return run
-
-
-def in_process(workload: Workload, device: str, threads: int) -> tuple[Callable[[int], None], dict[str, Any]]:
-    """The whole workload in this process, and how it is executed."""
-    chosen = execution(workload, device, threads)
-    return updates_of(workload, chosen), chosen
+    return run, chosen

@@ -148,19 +148,11 @@ class Loop:
         self.loss(module, inputs, targets).backward()
 
 
-class Stepwise(Loop):
-    """A loop whose networks depend on each other: all of them make an update before any makes the next."""
+class Averaged(Loop):
+    """Synchronous model averaging by Crossbow's Algorithm 1, all tensors of a replica in one call.
 
-    def run(self, updates: int) -> None:
-        for _ in range(updates):
-            self.update()
-
-    def update(self) -> None:
-        raise NotImplementedError
-
-
-class Averaged(Stepwise):
-    """Synchronous model averaging by Crossbow's Algorithm 1, all tensors of a replica in one call."""
+    All replicas make an update before any makes the next.
+    """
 
     def __init__(self, workload: Workload, device: str, form: Form, loss: Loss | None = None):
         super().__init__(workload, device, form, loss)
@@ -168,22 +160,23 @@ class Averaged(Stepwise):
         self.centre = [p.clone() for p in self.replicas[0]]
         self.previous = [p.clone() for p in self.centre]
 
-    def update(self) -> None:
-        for module, solver in zip(self.modules, self.solvers, strict=True):
-            self.gradient(module, solver)
-        moved = torch._foreach_sub(self.centre, self.previous)
-        torch._foreach_mul_(moved, MOMENTUM)
-        torch._foreach_add_(moved, self.centre)
-        for replica, solver in zip(self.replicas, self.solvers, strict=True):
-            correction = torch._foreach_sub(replica, self.centre)
-            torch._foreach_mul_(correction, 1 / len(self.replicas))
-            torch._foreach_sub_(replica, correction)
-            torch._foreach_add_(moved, correction)
-            solver.step()
-        self.previous, self.centre = self.centre, list(moved)
+    def run(self, updates: int) -> None:
+        for _ in range(updates):
+            for module, solver in zip(self.modules, self.solvers, strict=True):
+                self.gradient(module, solver)
+            moved = torch._foreach_sub(self.centre, self.previous)
+            torch._foreach_mul_(moved, MOMENTUM)
+            torch._foreach_add_(moved, self.centre)
+            for replica, solver in zip(self.replicas, self.solvers, strict=True):
+                correction = torch._foreach_sub(replica, self.centre)
+                torch._foreach_mul_(correction, 1 / len(self.replicas))
+                torch._foreach_sub_(replica, correction)
+                torch._foreach_add_(moved, correction)
+                solver.step()
+            self.previous, self.centre = self.centre, list(moved)
 
 
-class Served(Stepwise):
+class Served(Loop):
     """Learners of a parameter server, one after another along a schedule planned beforehand.
 
     Under hardsync all read the newest weights, so gradients are added up in the server's own network and nothing
@@ -199,35 +192,35 @@ class Served(Stepwise):
         self.held = [[p.detach() for p in module.parameters()] for module in self.learners]
         self.turns = cycle([turn.entries for _, turn in islice(server_schedule(workload), 4 * workload.block)])
 
-    def update(self) -> None:
-        entries = next(self.turns)
-        if self.fresh:
-            self.solver_.zero_grad()
-            for _ in entries:
+    def run(self, updates: int) -> None:
+        for entries in islice(self.turns, updates):
+            if self.fresh:
+                self.solver_.zero_grad()
+                for _ in entries:
+                    inputs, targets = next(self.batches)
+                    (self.loss(self.server, inputs, targets) / len(entries)).backward()
+                self.solver_.step()
+                continue
+            total: list[Tensor] | None = None
+            for entry in entries:
+                module = self.learners[entry.worker]
                 inputs, targets = next(self.batches)
-                (self.loss(self.server, inputs, targets) / len(entries)).backward()
+                module.zero_grad()
+                self.loss(module, inputs, targets).backward()
+                grads = [p.grad for p in module.parameters()]
+                if total is None:
+                    total = grads
+                else:
+                    torch._foreach_add_(total, grads)
+            assert total is not None
+            if len(entries) > 1:
+                torch._foreach_mul_(total, 1 / len(entries))
+            for weight, gradient in zip(self.weights, total, strict=True):
+                weight.grad = gradient
             self.solver_.step()
-            return
-        total: list[Tensor] | None = None
-        for entry in entries:
-            module = self.learners[entry.worker]
-            inputs, targets = next(self.batches)
-            module.zero_grad()
-            self.loss(module, inputs, targets).backward()
-            grads = [p.grad for p in module.parameters()]
-            if total is None:
-                total = grads
-            else:
-                torch._foreach_add_(total, grads)
-        assert total is not None
-        if len(entries) > 1:
-            torch._foreach_mul_(total, 1 / len(entries))
-        for weight, gradient in zip(self.weights, total, strict=True):
-            weight.grad = gradient
-        self.solver_.step()
-        values = [w.detach() for w in self.weights]
-        for entry in entries:
-            torch._foreach_copy_(self.held[entry.worker], values)
+            values = [w.detach() for w in self.weights]
+            for entry in entries:
+                torch._foreach_copy_(self.held[entry.worker], values)
 
 
 KINDS: dict[str, type[Loop]] = {"averaging": Averaged, "server": Served}

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
 import torch
 
 from benchmarks import ours, plain
-from benchmarks.measuring import FEWEST, MOST, SAMPLE, Alternation, Effort, Side, Timer, hopeless
+from benchmarks.measuring import FEWEST, MOST, SAMPLE, Alternation, Effort, Side, hopeless, timed
 from benchmarks.processes import Workers
 from benchmarks.workloads import Workload
 from suite.spec import RunSpec
@@ -53,8 +54,7 @@ def quickest(workload: Workload, forms: Mapping[str, plain.Form]) -> str:
     """The form whose loop of one run takes least time here, each tried for a few updates in turn."""
     one = replace(workload, runs=1)
     loops = {name: plain.loop(one, "cpu", form) for name, form in forms.items()}
-    timer = Timer()
-    seconds = {name: [timer(Side(made.run), TRIED)[0] for _ in range(4)][1:] for name, made in loops.items()}
+    seconds = {name: [timed(Side(made.run), TRIED)[0] for _ in range(4)][1:] for name, made in loops.items()}
     return min(seconds, key=lambda name: min(seconds[name]))
 
 
@@ -159,8 +159,7 @@ class Sides:
             for count in self.threads:
                 self.add_workers(labelled(kind, self.device, count), Workers(self.workload, kind, 1, count), count)
         if self.processes > 1:
-            timer = Timer(self.device)
-            seconds = {kind: timer(self.made[labelled(kind, self.device, 1)], TRIED)[0] for kind in kinds}
+            seconds = {kind: timed(self.made[labelled(kind, self.device, 1)], TRIED)[0] for kind in kinds}
             best = min(kinds, key=seconds.__getitem__)
             workers = Workers(self.workload, best, self.processes)
             self.add_workers(f"{self.processes} processes of {best}", workers, self.processes)
@@ -175,7 +174,7 @@ def prepared(workload: Workload, effort: Effort) -> tuple[Alternation, dict[str,
     apply(choose(RunSpec("train"), effort.device, 1))
     sides = Sides(workload, effort.device, effort.threads)
     sides.build(effort.rivals, effort.compile_all)
-    turns = Alternation(sides.made, Timer(effort.device))
+    turns = Alternation(sides.made, partial(timed, device=effort.device))
     gone = turns.warm(workload.block, SAMPLE, hopeless)
     absent: dict[str, Any] = {name: {"not_available": why} for name, why in sides.absent.items()}
     absent |= {name: entry for name, entry in hopeless(turns.warmed).items() if name in gone}

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.document import Book, entry
-from benchmarks.measuring import Alternation, Side, Timer
+from benchmarks.measuring import Alternation, Side, timed
 from suite.runs.environment import ROOT
 from suite.runs.run import Outcome, encode
 from suite.runs.store import Store
@@ -37,7 +37,7 @@ def command(*words: str) -> Callable[[int], None]:
 def compare(name: str, ours: Sequence[str], other: tuple[str, Sequence[str]], book: Book) -> None:
     """Let two commands take turns."""
     sides = {"ours": Side(command(*ours)), other[0]: Side(command(*other[1]))}
-    turns = Alternation(sides, Timer())
+    turns = Alternation(sides, timed)
     for side in sides.values():
         turns.timer(side, 1)  # caches of the file system
     for _ in range(ROUNDS):

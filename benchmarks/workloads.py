@@ -92,11 +92,6 @@ WORKLOADS: tuple[Workload, ...] = (
 )
 
 
-def named(name: str) -> Workload:
-    """The workload of this name. Raises KeyError for another."""
-    return {workload.name: workload for workload in WORKLOADS}[name]
-
-
 def server_schedule(workload: Workload) -> Iterator[Any]:
     """Updates of the simulated server, endlessly: (virtual seconds, turn)."""
     return iter(simulation(cifar_server(workload.learners), workload.learners, workload.softsync, workload.batch, 0))

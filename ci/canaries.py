@@ -22,7 +22,7 @@ from suite.papers.catalogue import experiment
 from suite.runner.execute import RunnerConfig, execute_all
 from suite.runs.archive import Runs, export, open_runs
 from suite.runs.comparison import compare_runs, lines
-from suite.runs.environment import ROOT, machine, machine_class, revision, versions
+from suite.runs.environment import ROOT, machine_class, provenance
 from suite.runs.store import Store
 from suite.spec import RunSpec
 from suite.speed.baselines import FOLDER as BASELINES
@@ -151,8 +151,7 @@ def accept(store: Store, wanted: str) -> Path:
     """Write a store's canaries as the baseline of a machine class."""
     path = BASELINES / wanted / "canaries.zip"
     path.parent.mkdir(parents=True, exist_ok=True)
-    about = {"machine": machine(), "versions": versions(), **revision()}
-    export({spec.id: store.files(spec.id) for spec in specs()}, path, about)
+    export({spec.id: store.files(spec.id) for spec in specs()}, path, provenance())
     return path
 
 

@@ -44,7 +44,7 @@ from suite.lazy import torch
 from suite.papers.catalogue import select
 from suite.papers.evidence import committed_ids
 from suite.runs.archive import pack, take
-from suite.runs.environment import ROOT, machine, revision, versions
+from suite.runs.environment import ROOT, provenance
 from suite.runs.store import Store
 
 PYTHON = (sys.executable, "-m")
@@ -225,22 +225,12 @@ def go(planned: Sequence[Stage], budget: float, out: Path, data: Path | None) ->
             ended.append(Ended(stage.name, 0.0, 0.0, None, False))
         else:
             ended.append(perform(stage, seconds, out / f"{stage.name}.log", data))
-        write_summary(out, ended)
+        document = {**provenance(), "stages": [asdict(each) for each in ended]}
+        (out / "summary.json").write_text(json.dumps(document, indent=1) + "\n")
         last = ended[-1]
         how = "out of time" if last.code is None else f"exit code {last.code}"
         print(f"{stage.name}: {how} after {last.seconds:.0f} of {last.budget:.0f} s", flush=True)
     return ended
-
-
-def write_summary(out: Path, ended: Sequence[Ended]) -> None:
-    """What became of the stages so far, and on which machine."""
-    document = {
-        "machine": machine(),
-        "versions": versions(),
-        **revision(),
-        "stages": [asdict(each) for each in ended],
-    }
-    (out / "summary.json").write_text(json.dumps(document, indent=1) + "\n")
 
 
 def lacks_cuda(device: str, program: str) -> bool:

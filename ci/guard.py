@@ -45,15 +45,9 @@ def measure(path: Path, only: str) -> Path:
 def gate(out: Path, only: str) -> int:
     """Measure and judge; again once on an alarm, and while the gate cannot tell, only what that concerns."""
     paths: list[Path] = []
-    known = None
     while True:
         paths.append(measure(out / f"benchmark-{len(paths) + 1}.json", only))
-        documents = [baselines.read(path) for path in paths]
-        measured = baselines.baseline(documents)
-        if known is None:
-            found_at = baselines.find_baseline(BASELINES, measured["machine"]["class"])
-            known = baselines.baseline([baselines.read(found_at)])
-        found = regression.judged(restricted(known, only), measured, BASELINES)
+        found = regression.judged(baselines.baseline(list(map(baselines.read, paths))), BASELINES, only)
         print("\n".join(regression.lines(found)), flush=True)
         (out / "gate.json").write_text(json.dumps(found, indent=1) + "\n")
         code = regression.exit_code(found)
@@ -92,12 +86,6 @@ def nothing_to_compare(kind: str) -> tuple[str, str]:
         f"{kind} had none: this session makes it and compares nothing. On a machine that keeps no files between jobs "
         "every session is such a first one; give it a folder that stays"
     )
-
-
-def restricted(document: dict, only: str) -> dict:
-    """A baseline's workloads that a regular expression finds."""
-    kept = {name: row for name, row in document["workloads"].items() if re.search(only, name)}
-    return {**document, "workloads": kept}
 
 
 def main(arguments: Collection[str] | None = None) -> int:

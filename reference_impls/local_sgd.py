@@ -51,6 +51,7 @@ Differs from the papers:
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
@@ -96,6 +97,17 @@ class LocalSteps(Algorithm[Replicas], Generic[Replicas]):
         numbers = on_device([entry.number for entry in turn.entries], state.replicas.device)
         return Points(state.replicas, (1,) * len(turn.entries), numbers)
 
+    @abstractmethod
+    def agree(self, state: Replicas) -> Replicas:
+        """The state after an agreement, from that after the round's last local step."""
+
+    def update(
+        self, state: Replicas, turn: Turn, losses: Tensor, gradients: Tensor, lr: Tensor, sent: Sent = ()
+    ) -> Replicas:
+        w, memory = self.optimizer.step(state.memory, state.replicas, gradients, lr)
+        state = state._replace(replicas=w, memory=memory)
+        return self.agree(state) if self.agrees(turn.t) else state
+
     def mean(self, replicas: Tensor) -> Tensor:
         """Mean of all workers' replicas: [m, d] -> [d]."""
         return self.collective.sum(replicas) / self.collective.workers
@@ -109,13 +121,8 @@ class LocalSGD(LocalSteps[LocalSGDState]):
         replicas = x0.expand(self.collective.rows, -1).clone()
         return LocalSGDState(replicas, self.optimizer.init(replicas))
 
-    def update(
-        self, state: LocalSGDState, turn: Turn, losses: Tensor, gradients: Tensor, lr: Tensor, sent: Sent = ()
-    ) -> LocalSGDState:
-        w, memory = self.optimizer.step(state.memory, state.replicas, gradients, lr)
-        if self.agrees(turn.t):
-            w = self.mean(w).expand_as(w).clone()
-        return LocalSGDState(w, memory)
+    def agree(self, state: LocalSGDState) -> LocalSGDState:
+        return state._replace(replicas=self.mean(state.replicas).expand_as(state.replicas).clone())
 
     def model(self, state: LocalSGDState) -> Tensor:
         return self.mean(state.replicas)
@@ -157,15 +164,11 @@ class DiLoCo(LocalSteps[OuterState]):
         replicas = x0.expand(self.collective.rows, -1).clone()
         return OuterState(replicas, self.optimizer.init(replicas), x0.clone(), x0.new_zeros(x0.shape))
 
-    def update(
-        self, state: OuterState, turn: Turn, losses: Tensor, gradients: Tensor, lr: Tensor, sent: Sent = ()
-    ) -> OuterState:
-        w, memory = self.optimizer.step(state.memory, state.replicas, gradients, lr)
-        if not self.agrees(turn.t):
-            return state._replace(replicas=w, memory=memory)
-        delta = state.common - self.mean(w)
-        velocity = self.momentum * state.velocity + delta
-        common = state.common - self.alpha * (delta + self.momentum * velocity)
+    def agree(self, state: OuterState) -> OuterState:
+        w, memory, common, velocity = state
+        delta = common - self.mean(w)
+        velocity = self.momentum * velocity + delta
+        common = common - self.alpha * (delta + self.momentum * velocity)
         return OuterState(common.expand_as(w).clone(), memory, common, velocity)
 
     def model(self, state: OuterState) -> Tensor:

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["Axes", "Figure", "np", "pd", "scipy", "sns", "torch"]
+TESTED = (2, 16)  # releases of torch below it; the oldest stands in pyproject.toml
 
 
 class Lazy(ModuleType):

@@ -1,4 +1,4 @@
-"""The image sets that need no download, and the options of load_images."""
+"""The image set that needs no download, and the options of load_images."""
 
 from __future__ import annotations
 
@@ -33,40 +33,15 @@ def test_digits_are_scikit_learns_enlarged_by_whole_pixels(size: int, factor: in
     assert np.abs(np.array(found) - np.array(wanted)).max() <= 1  # halves round either way
 
 
-def test_colours_are_reproducible_and_prefixes_of_longer_sets() -> None:
-    first, second = (load_images("colours", "train", examples=n) for n in (50, 300))
-    assert torch.equal(first.inputs, second.inputs[:50])
-    assert torch.equal(first.targets, second.targets[:50])
-    assert first.checksum != second.checksum
-    test = load_images("colours", "test", examples=50)
-    assert not torch.equal(first.targets, test.targets)
-    assert len(load_images("colours", "test", examples=1500).inputs) == 1500  # more than the default
-    everything = load_images("colours", "train")
-    assert tuple(everything.inputs.shape) == (4000, 3, 32, 32)
-    assert everything.checksum == load_images("colours", "train").checksum
-    counts = everything.targets.bincount(minlength=10)
-    # each class is binomial(4000, 1/10), deviation 19: six of them are left by chance in 2e-8 of sets
-    assert int((counts - 400).abs().max()) < 114
-
-
-def test_class_means_of_the_colours_tell_nothing() -> None:
-    inputs, targets = embedded.colours("train", 4000)
-    held, labels = embedded.colours("test", 1000)
-    means = np.stack([inputs[targets == label].mean(0) for label in range(10)]).reshape(10, -1)
-    nearest = (held.reshape(1000, -1).astype(float) @ means.T - (means**2).sum(1) / 2).argmax(1)
-    # a classifier without knowledge is right in 100 of 1000, deviation 9.5; six deviations: 1e-9
-    assert (nearest == labels).sum() < 157
-
-
 def test_options_that_do_not_fit_are_refused() -> None:
     with pytest.raises(DataError, match="size=20 is not offered; choose"):
         load_images("digits", "train", size=20)
     with pytest.raises(DataError, match="size=28 cannot be chosen"):
-        load_images("colours", "train", size=28)
+        load_images("mnist", "train", size=28)
     with pytest.raises(DataError, match=r"examples=361 is outside 1\.\.360"):
         load_images("digits", "test", examples=361)
     with pytest.raises(DataError, match="examples=0"):
-        load_images("colours", "test", examples=0)
+        load_images("digits", "test", examples=0)
     with pytest.raises(DataError, match=r"text.load_pairs"):
         load_images("multi30k", "train")
     with pytest.raises(DataError, match="ImageNetStream"):
@@ -79,8 +54,6 @@ def test_options_that_do_not_fit_are_refused() -> None:
         (embedded.digits, "train", 8, "9308c72b3064be3f"),
         (embedded.digits, "test", 28, "3ad79c5276e89b14"),
         (embedded.digits, "train", 32, "e0304b67f61e8264"),
-        (embedded.colours, "train", 50, "43110d4d73ffbd08"),
-        (embedded.colours, "test", 50, "1813b10cb9a74bed"),
     ],
 )
 def test_embedded_sets_are_the_bytes_that_runs_were_trained_on(made, split, argument, begins) -> None:

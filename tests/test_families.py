@@ -83,6 +83,14 @@ def test_on_runs_of_before_the_verdict_by_its_own_interval_stands():
     assert found[0].present.alone == "reproduced"
 
 
+def test_where_the_rule_of_before_says_what_the_corrected_one_says_the_present_number_is_shown():
+    narrow = verdict("a", 0.05, "ab", "2026-11-20")
+    other = replace(narrow, verdict="inconclusive", measured=Estimate((9.0,), (-9.0,), (99.0,), 10, freedom=9))
+    found, _ = corrected_verdicts([replace(other, exploratory=narrow), verdict("b", -1.0, "ab")], SINCE)
+    assert (found.verdict, found.measured, found.exploratory) == ("inconclusive", narrow.measured, None)
+    assert found.alone == "reproduced"
+
+
 def test_a_difference_within_the_margin_is_none_that_can_be_seen():
     lead = verdict("a", 0.05, "ab", word="not reproduced")
     lead = replace(

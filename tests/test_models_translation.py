@@ -86,16 +86,15 @@ def test_stepping_is_the_training_forward() -> None:
     encoded = model.encode(SOURCE, MASK)
     state, logits = encoded.start, []
     for t in range(T):
-        step = model.step(encoded, TARGET[:, t], state)
-        state = step.state
-        logits.append(step.logits)
+        found, state = model.step(encoded, TARGET[:, t], state)
+        logits.append(found)
     torch.testing.assert_close(torch.stack(logits, 1), model(SOURCE, MASK, TARGET), rtol=0, atol=1e-13)
 
 
 def test_attention_sums_to_one_and_is_exactly_zero_on_padding() -> None:
     model = network()
     encoded = model.encode(SOURCE, MASK)
-    attention = model.step(encoded, TARGET[:, 0], encoded.start).attention
+    attention = model.attend(encoded, encoded.start)
     torch.testing.assert_close(attention.sum(1), torch.ones(B, dtype=torch.float64), rtol=0, atol=1e-15)
     assert (attention[~MASK] == 0).all()
     assert (attention[MASK] > 0).all()

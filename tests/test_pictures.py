@@ -23,6 +23,7 @@ from suite.papers.evidence import ReadOnce, committed
 from suite.papers.measurement import judge_artifacts
 from suite.report import drawing
 from suite.report import illustrations as pictures
+from suite.report.site.build import Row
 from suite.report.site.build import files as page_files
 from suite.runs.archive import Layered, Runs
 
@@ -66,7 +67,7 @@ def page(artifact: Artifact, source: Runs, patch: pytest.MonkeyPatch) -> tuple[d
     patch.setattr(drawing, "stamped", note)
     which = paper(artifact.id.partition("/")[0])
     found = judge_artifacts(which, [artifact.id], None, source)
-    files, fault = page_files(which, artifact, found, source, {"before": None, "after": None})
+    files, fault = page_files(which, Row(artifact, found), source, None, None)
     assert not fault
     return files, seen
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import tomllib
 
 import pytest
 
+from suite.lazy import TESTED
 from suite.report.readme import ReadmeError, rewritten
 from suite.runs.environment import ROOT
 
@@ -31,3 +33,10 @@ def test_the_readme_is_short_and_its_links_lead_somewhere():
     inside = [link for link in re.findall(r"\]\(([^)#]+)", text) if not link.startswith("http")]
     assert inside
     assert [link for link in inside if not (ROOT / link).exists()] == []
+
+
+def test_the_badge_names_the_releases_of_torch():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (oldest,) = (each.partition(">=")[2] for each in project["dependencies"] if each.startswith("torch>="))
+    newest = f"{TESTED[0]}.{TESTED[1] - 1}"
+    assert f"![torch {oldest} to {newest}]" in (ROOT / "README.md").read_text(encoding="utf-8")

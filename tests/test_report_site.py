@@ -16,7 +16,6 @@ from suite.papers import catalogue
 from suite.papers.artifact import Artifact
 from suite.report.site import build
 from suite.report.site.build import Row, Section, write_site
-from suite.report.site.single import write_single
 from suite.runs.archive import Layered
 from suite.runs.run import StoreError
 from suite.runs.store import Store
@@ -147,18 +146,18 @@ def test_hostile_titles_notes_and_versions_are_text(pages, made):
     assert all(HOSTILE.encode() not in page[name] for name in ("index.html", "fake.html"))
 
 
-@pytest.mark.parametrize(("writer", "name"), [(build.write_site, "index.html"), (write_single, "report.html")])
-def test_a_page_of_somebody_else_is_not_replaced(store, tmp_path, writer, name):
+@pytest.mark.parametrize(("single", "name"), [(False, "index.html"), (True, "report.html")])
+def test_a_page_of_somebody_else_is_not_replaced(store, tmp_path, single, name):
     page = tmp_path / name
     page.write_text("<p>mine</p>")
     with pytest.raises(StoreError, match=r"was not written by `report`; move it"):
-        writer(store, tmp_path)
+        write_site(store, tmp_path, single=single)
     assert page.read_text() == "<p>mine</p>"
     assert [page] == list(tmp_path.iterdir())
 
 
 def test_all_pages_lie_in_one_file_that_fetches_nothing(store, made, tmp_path):
-    written, _ = write_single(store, tmp_path)
+    written, _ = write_site(store, tmp_path, single=True)
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
     text = written.read_text(encoding="utf-8")
     page = Page(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from estimates import point
@@ -17,7 +18,6 @@ from suite.papers.grades import Rests
 from suite.papers.measurement import (
     Measurement,
     besides,
-    grades,
     is_timed,
     measure_frame,
     verdicts,
@@ -25,6 +25,7 @@ from suite.papers.measurement import (
 from suite.runs.archive import Layered
 from suite.runs.comparison import Survey
 from suite.runs.run import DamagedRun
+from suite.spec import RunSpec
 
 MORE = """
 [fig4]
@@ -64,11 +65,11 @@ def found():
     return made
 
 
-def judged(paper, name="size", /, **measured):
+def judged(paper, name="size", /, stored=(), **measured):
     at = {profile: measured.get(profile, Measurement()) for profile in ("paper", "reduced", "smoke")}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(judging, "measurements", lambda *_, **__: at)
-        made = verdicts(paper, Layered([]), artifacts=["fake/fig4"])
+        made = verdicts(paper, Layered([SimpleNamespace(ids=lambda: set(stored))]), artifacts=["fake/fig4"])
     return {verdict.claim.id.rpartition("/")[2]: verdict for verdict in made}[name]
 
 
@@ -83,6 +84,15 @@ def test_a_smaller_profile_than_the_claim_s_own_is_only_shown(paper, found):
     verdict = judged(paper, smoke=found(size=exact(10)))
     assert (verdict.verdict, verdict.measured, verdict.proxy) == ("not run", None, exact(10))
     assert verdict.why == "needs profile reduced (cpu-small)"
+
+
+def test_where_there_are_larger_runs_those_that_try_the_code_stand_in_for_nothing(paper, found):
+    *others, artifact = paper.artifacts
+    trained = RunSpec("fake/train")
+    artifact = replace(artifact, runs=lambda profile: {"all": (trained,)} if profile == "reduced" else {})
+    paper = replace(paper, artifacts=(*others, artifact))
+    assert judged(paper, smoke=found(size=exact(10))).proxy == exact(10)
+    assert judged(paper, smoke=found(size=exact(10)), stored={trained.id}).proxy is None
 
 
 def test_of_several_proxies_the_one_of_the_largest_profile_is_shown(paper, found):
@@ -180,12 +190,6 @@ def test_what_no_claim_asks_for_is_told_at_the_largest_profile_or_the_smallest_t
         ("small", "smoke", exact(5)),
         ("large", "paper", exact(6)),
     ]
-
-
-def test_each_claim_that_was_measured_has_a_grade(paper, found):
-    rests = {name: grade.rests_on for name, grade in grades("fake/fig4", found(size=exact(1), more=exact(2))).items()}
-    assert rests == {"fake/fig4/size": "exact"}
-    assert grades("nobody/fig4", found(size=exact(1))) == {}
 
 
 def test_only_an_experiment_that_is_here_can_be_timed(paper):

@@ -51,7 +51,9 @@ def picks_best(frame: Frame) -> float:
     both = counts(frame, run)
     if frame.profile == "paper" and 2 not in both:
         raise Missing("lacks runs with two learners")
-    target = readings.common_target(frame, *(f"sma {k}" for k in both), printed=settings.FINAL_TARGET)
+    groups = [f"sma {k}" for k in both]
+    target = readings.common_target(frame, *groups, printed=settings.FINAL_TARGET)
+    readings.refuse_floor(frame, groups, target)
     times = {
         k: fmean(readings.epochs(frame, f"sma {k}", target)) / median(run.results[f"over_one_{k}"]) for k in both
     }
@@ -84,6 +86,7 @@ def draw_resnet32(frame: Frame, figure: Figure) -> None:
         axes.set(xticks=[1, 2, 3, 4], xlabel="learners on one device, m")
         plots.legend_above(axes, 1)
     right.set_ylabel(f"time to {table['target'].iloc[0]:g}%, in epochs of one learner")
+    plots.say_least(right, table)
     plots.say_stand_in(right, table["stand_in"].iloc[0])
     plots.legend_above(right, 1)
 

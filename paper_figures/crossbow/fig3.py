@@ -7,7 +7,7 @@ from functools import partial
 from itertools import pairwise
 
 from paper_figures.crossbow import plots, settings
-from paper_figures.crossbow.readings import arrival_table, common_target, described, paired, steps
+from paper_figures.crossbow.readings import arrival_table, common_target, described, paired, refuse_floor, steps
 from suite.claims.intervals import Interval
 from suite.papers.figure import Figure, Frame, Groups
 from suite.report.style import GRID
@@ -36,6 +36,7 @@ def noted(text: str, frame: Frame) -> str:
 def rises(frame: Frame) -> list[Interval]:
     """Steps of the epochs from each batch to the next larger one, paired by seed."""
     target = common_target(frame, *BATCHES)
+    refuse_floor(frame, BATCHES, target)
     return [paired(frame, a, b, steps, target) for a, b in pairwise(BATCHES)]
 
 

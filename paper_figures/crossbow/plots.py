@@ -44,10 +44,8 @@ def say_stand_in(axes: Any, place: str, instead: str = "ResNet-32") -> None:
 def say_least(axes: Any, table: pd.DataFrame) -> None:
     """Say below the axes how many runs arrive as early as the metric allows, which hides what differs earlier."""
     if share := table["epochs"].eq(WINDOW).mean():
-        axes.set_xlabel(
-            f"{share:.0%} of the runs arrive as soon as possible, with a median of {WINDOW} epochs",
-            fontsize="small",
-        )
+        told = f"{share:.0%} of the runs arrive as soon as possible,\nwith a median of {WINDOW} epochs"
+        axes.set_xlabel("\n".join(filter(None, (axes.get_xlabel(), told))), fontsize="small")
 
 
 def finish(axes: Any, table: pd.DataFrame, label: str, columns: int = 3, instead: str = "ResNet-32") -> None:
@@ -168,7 +166,8 @@ def throughput(frame: Frame, axes: Any, printed: dict[int, float] | None = None)
         printed_marks(axes, list(printed), list(printed.values()), "printed, ResNet-32 (GPU)")
     axes.axhline(1, color=GRID, linewidth=0.8, linestyle=":")
     axes.set_xticks(sorted(table["learners"].unique()))
-    axes.set(xlabel="learners on one device, m", ylabel="throughput / one learner's")
+    axes.set_xlabel("learners on one device, m")
+    axes.set_ylabel("throughput / one learner's\n(band: middle 80% of the repeats)")
     legend_above(axes, 1)
 
 

@@ -29,7 +29,7 @@ from typing import Any
 
 from paper_figures.crossbow import server, settings
 from suite.claims.intervals import Interval, mean_interval
-from suite.model_averaging.time_to_accuracy import epochs_to_accuracy
+from suite.model_averaging.time_to_accuracy import WINDOW, epochs_to_accuracy
 from suite.papers.figure import Artifact, Frame, Missing, Quantity, Run, pd, printed_value
 
 THROUGHPUT = "throughput"  # the group of the run that times learners of the network that is trained
@@ -160,7 +160,10 @@ def pair(
     def value(frame: Frame) -> list[Interval]:
         longer = seconds_ratio(frame, timed) if timed else 1.0
         targets = levels or [common_target(frame, a, b, printed=printed)]
-        return [paired(frame, a, b, combine, target, longer) for target in targets]
+        compared = [paired(frame, a, b, combine, target, longer) for target in targets]
+        if frame.profile != "paper" and all(math.isinf(each.mean) for each in compared):
+            raise Missing("a stand-in that reaches the accuracy compared at")
+        return compared
 
     def note(frame: Frame) -> str:
         target = levels[0] if levels else common_target(frame, a, b, printed=printed)
@@ -170,12 +173,21 @@ def pair(
     return Quantity(value, (a, b), beside=("throughput",) if timed else (), note=note, shown=shown)
 
 
+def refuse_floor(frame: Frame, groups: Sequence[str], target: float) -> None:
+    """Raise Missing where most runs of a stand-in take the least epochs that the metric can tell."""
+    found = [count for group in groups for count in epochs(frame, group, target)]
+    if frame.profile != "paper" and 2 * found.count(float(WINDOW)) > len(found):
+        raise Missing(f"a stand-in that takes more than {WINDOW} epochs, the least that the metric can tell")
+
+
 def described(frame: Frame, groups: Sequence[str], target: float, *texts: str) -> str:
     """A note: what it is, the accuracy compared at, what stood in, and how many runs never got there."""
     found = [count for group in groups for count in epochs(frame, group, target)]
     missed = len(found) - sum(map(math.isfinite, found))
     late = f"{missed} of {len(found)} runs never reached the target" if missed else ""
-    return "; ".join(filter(None, (*texts, f"to {100 * target:g}%", stand_in(frame, groups[0]), late)))
+    least = found.count(float(WINDOW))
+    early = f"{least} of {len(found)} took {WINDOW} epochs, the least that the metric can tell" if least else ""
+    return "; ".join(filter(None, (*texts, f"to {100 * target:g}%", stand_in(frame, groups[0]), late, early)))
 
 
 # ---------------------------------------------------------------- throughput

@@ -56,7 +56,7 @@ def exponent(frame: Frame, *rows: Row) -> Interval:
 
 
 def told(frame: Frame, *rows: Row) -> str:
-    return f"the four MNIST curves; {law.power_told(law.power(exponent(frame, *rows), law.TOLERANCE))}"
+    return f"four of the five MNIST curves; {law.power_told(law.power(exponent(frame, *rows), law.TOLERANCE))}"
 
 
 law.counted(EQ2, "law", MNIST, exponent, told, law.family_groups)
@@ -237,7 +237,7 @@ def draw_times(frame: Frame, figure: Figure) -> None:
     logarithmic(axes, sorted(mean))
     title = f"picked {chosen}, fastest {best}: {mean[chosen] / mean[best]:.2f} times the least time"
     axes.set(ylabel="seconds to converge", title=title)
-    axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(0.25, 1))
+    axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(0.33, 1))
     sns.lineplot(table.assign(ratio=table["predicted"] / table["seconds"]), x="batch", y="ratio", ax=below, **looks)
     low, high = printed("inverse_law/eq5/accurate")
     below.axhspan(low, high, color=GRID, alpha=0.3, linewidth=0, label=f"rule: {low:g} to {high:g}")

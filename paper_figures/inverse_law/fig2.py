@@ -115,7 +115,9 @@ def note(frame: Frame) -> str:
     bleu = frame["panel"]["bleu_beam"]
     score = f"BLEU {bleu.min():.1f} to {bleu.max():.1f} where they end"
     fall = f"updates fall by {fallen(frame):.0%} at most from the smallest batches to the largest"
-    return f"{CORPORA[settings_of(frame, 'panel')['corpus']]}; {fall}; {score}"
+    sizes = [run.batch for run in searches(frame, ["panel"])]
+    trained_at = f"{CORPORA[settings_of(frame, 'panel')['corpus']]}, {min(sizes)} to {max(sizes)} words"
+    return f"{trained_at}; {fall}; {score}"
 
 
 def fallen(frame: Frame) -> float:
@@ -159,6 +161,8 @@ def draw(frame: Frame, figure: Figure) -> None:
         finish_law(axes, list(found.values()))
         title = f"{CORPORA[settings['corpus']]}, rate {settings['rate']:g}"
         with contextlib.suppress(Missing):
+            far = largest_misfit(found.values())
+            title += "\nmisfit {:.1f} [{:.1f}, {:.1f}]%".format(*(100 * end for end in (far.mean, far.low, far.high)))
             title += f"\n{told(law(group, frame))}"
         axes.set(xlabel="target words per mini-batch M", ylabel="updates to the threshold, $N$", title=title)
     marks = key([counted for runs in panels.values() for counted in counts(runs).values()])

@@ -168,6 +168,11 @@ def largest_slow(frame: Frame) -> float:
     return 100 * max(abs(typical(fit, u)) for fit, points in fitted for u in points)
 
 
+def left_out(frame: Frame) -> float:
+    """The largest misfit in % of the smallest batch size to the law fitted to the larger ones."""
+    return 100 * max(abs(typical(law.law_fit(larger), least)) for least, *larger in slow_curves(frame))
+
+
 def behind_slow(frame: Frame) -> list[float]:
     """Networks, curves, smallest and largest batch size, and the fewest seeds of a point."""
     curves = slow_curves(frame)
@@ -211,6 +216,9 @@ BEHIND = "networks, curves, smallest and largest batch size, seeds a point"
 ALLOWED = "misfit allowed in %; batch sizes from here on fit the law"
 ANSWERED = {
     "largest-misfit": Quantity(largest_slow, slow_groups, note=f"rate {SLOW}, every batch size fitted"),
+    "left-out-misfit": Quantity(
+        left_out, slow_groups, note=f"rate {SLOW}, the smallest batch size left out of the fit"
+    ),
     "misfit-behind": Quantity(behind_slow, slow_groups, note=BEHIND),
     "slow-exponents": Quantity(slow_exponents, slow_groups, note="of M in N - N_inf; small, medium, large LeNet"),
     "slow-falls": Quantity(slow_falls, slow_groups, note="alpha / N_inf in %: least and most of the curves"),

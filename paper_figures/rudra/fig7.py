@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from paper_figures.rudra import errors, times
 from paper_figures.rudra.drawing import draw_tradeoff, panel
 from paper_figures.rudra.plans import clock, messages, training_groups
 from paper_figures.rudra.settings import LEARNERS, MANY, grid
-from suite.papers.figure import Figure, Frame, Groups
+from suite.papers.figure import Frame, Groups
 
 
 def runs_a(profile: str) -> Groups:
@@ -46,9 +44,5 @@ def mean_staleness(frame: Frame) -> list[float]:
     return [float(run["mean"]) for run in frame.results("zero jitter")]
 
 
-def draw(protocol: str, frame: Frame, figure: Figure) -> None:
-    draw_tradeoff(protocol, frame, figure)
-
-
-FIG7A.drawing(partial(draw, "lambda-softsync"))
-FIG7B.drawing(partial(draw, "1-softsync"))
+FIG7A.drawing(lambda frame, figure: draw_tradeoff("lambda-softsync", frame, figure))
+FIG7B.drawing(lambda frame, figure: draw_tradeoff("1-softsync", frame, figure))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from paper_figures.rudra.plans import tree_groups
-from paper_figures.rudra.settings import INTERCONNECT, cifar_server
+from paper_figures.rudra.settings import INTERCONNECT
 from suite.claims.intervals import Interval, over_ends
 from suite.papers.figure import Artifact, Figure, Frame
 
@@ -68,13 +68,10 @@ def draw_base(frame: Frame, figure: Figure) -> None:
 
 
 def draw_system(architecture: str, learners: int, frame: Frame, figure: Figure) -> None:
-    """Nodes and edges as the simulated object names them, in layers by distance from the weights."""
-    from suite.parameter_server.placement import simulation
+    """Nodes and edges as the processes of Table 1 are laid out, in layers by distance from the weights."""
+    from suite.parameter_server.messages import Layout
 
-    settings = cifar_server(30) | {"architecture": architecture}
-    if architecture != "base":
-        settings["tree"] = {"per_leaf": 4, "fan_out": 4}
-    edges = simulation(settings, learners, 1, 4, 0).edges()
+    edges = Layout(learners, architecture, per_leaf=4, fan_out=4).edges()
     axes = figure.subplots()
     axes.set_axis_off()
     places = layers(edges)

@@ -24,12 +24,12 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, NamedTuple
 
 from suite.batch_size.chosen import Choice, choose, standard_errors, time_updates, typical
 from suite.batch_size.law import FitError, Updates
-from suite.batch_size.trainer import Diverged, Trainer
+from suite.batch_size.trainer import Diverged, Trainer, check_positive
 from suite.lazy import torch
 
 
@@ -59,34 +59,6 @@ def check_sizes(batches: Sequence[int], converge: Sequence[int] | None, examples
         )
     if not 1 <= min(converge) <= max(converge) <= examples:
         raise ValueError(f"converge={sorted(set(converge))} must lie within the {examples} examples of the data")
-
-
-def check_numbers(
-    *,
-    rate: float,
-    threshold: float,
-    seeds: Sequence[int],
-    limit: int,
-    growth: float,
-    rounds: int,
-    budget: float | None,
-) -> None:
-    """Raise ValueError for numbers with which nothing can be measured."""
-    for name, value in (("rate", rate), ("threshold", threshold)):
-        if not isinstance(value, Real) or isinstance(value, bool) or not 0 < value < math.inf:
-            raise ValueError(f"{name}={value!r} must be a positive, finite number")
-    if len(seeds) < 1:
-        raise ValueError("seeds=() must name at least one seed; updates are counted from each")
-    if len(set(seeds)) < len(seeds):
-        raise ValueError(f"seeds={tuple(seeds)} repeat; equal seeds give the same run again and no scatter")
-    if limit < 1:
-        raise ValueError(f"limit={limit} updates must be at least 1")
-    if not 0 <= growth < math.inf:
-        raise ValueError(f"growth={growth} of the steps between tests must be at least 0, and finite")
-    if rounds < 1:
-        raise ValueError(f"rounds={rounds} must be at least 1; the seconds of an update are measured in each")
-    if budget is not None and not budget > 0:
-        raise ValueError(f"budget={budget} must be a positive number of seconds")
 
 
 BETWEEN_LINES = 0.5  # seconds between two lines of progress on a terminal
@@ -171,21 +143,18 @@ def choose_batch(
     """
     check_pair(data)
     check_sizes(batches, converge, len(data[0]), len(data[1]))
-    check_numbers(
-        rate=rate, threshold=threshold, seeds=seeds, limit=limit, growth=growth, rounds=rounds, budget=budget
-    )
-    sizes = sorted(set(batches))
-    method = Method(Trainer(make_model, loss, data, rate, share), tuple(seeds), threshold, limit, budget, callback)
+    trainer = Trainer(make_model, loss, data, rate, share)
+    method = Method(trainer, tuple(seeds), threshold, limit, growth, rounds, budget, callback)
     method.check_models()
-    fitting = method.fitting(sizes, memory)
-    method.time(fitting, rounds)
+    fitting = method.fitting(sorted(set(batches)), memory)
+    method.time(fitting)
     chosen = converge or (fitting[0], fitting[len(fitting) // 2], fitting[-1])
-    method.count(sorted(set(chosen) - set(method.left_out), reverse=True), growth)
+    method.count(sorted(set(chosen) - set(method.left_out), reverse=True))
     return method.answer()
 
 
 class Method:
-    """The steps under way."""
+    """The steps under way. Raises ValueError for numbers with which nothing can be measured."""
 
     def __init__(
         self,
@@ -193,10 +162,26 @@ class Method:
         seeds: tuple[int, ...],
         threshold: float,
         limit: int,
+        growth: float,
+        rounds: int,
         budget: float | None,
         callback: Callable[[Progress], Any] | None,
     ):
+        check_positive("threshold", threshold)
+        if len(seeds) < 1:
+            raise ValueError("seeds=() must name at least one seed; updates are counted from each")
+        if len(set(seeds)) < len(seeds):
+            raise ValueError(f"seeds={seeds} repeat; equal seeds give the same run again and no scatter")
+        if limit < 1:
+            raise ValueError(f"limit={limit} updates must be at least 1")
+        if not 0 <= growth < math.inf:
+            raise ValueError(f"growth={growth} of the steps between tests must be at least 0, and finite")
+        if rounds < 1:
+            raise ValueError(f"rounds={rounds} must be at least 1; the seconds of an update are measured in each")
+        if budget is not None and not budget > 0:
+            raise ValueError(f"budget={budget} must be a positive number of seconds")
         self.trainer, self.seeds, self.threshold, self.limit = trainer, seeds, threshold, limit
+        self.growth, self.rounds = growth, rounds
         self.began = time.monotonic()
         self.deadline = math.inf if budget is None else self.began + budget
         self.tell = callback or _shown
@@ -249,7 +234,7 @@ class Method:
         if len(sizes) < 2:
             raise ValueError(f"fewer than two batch sizes can be trained with; left out: {self.left_out}") from cause
 
-    def time(self, sizes: list[int], rounds: int) -> None:
+    def time(self, sizes: list[int]) -> None:
         """Step 1, the sizes taking turns; within the budget at least one round."""
         trainer, position = self.trainer, dict.fromkeys(sizes, 0)
 
@@ -258,8 +243,8 @@ class Method:
             position[batch] += 1
 
         taken: dict[int, list[float]] = {batch: [] for batch in sizes}
-        for done in range(rounds):
-            self.report("timing", sizes[0], done, rounds)
+        for done in range(self.rounds):
+            self.report("timing", sizes[0], done, self.rounds)
             found = time_updates(update, sizes, rounds=1, synchronise=trainer.synchronise)
             for batch, values in found.items():
                 taken[batch] += values
@@ -267,7 +252,7 @@ class Method:
                 break
         self.seconds, self.errors = typical(taken), standard_errors(taken)
 
-    def count(self, sizes: list[int], growth: float) -> None:
+    def count(self, sizes: list[int]) -> None:
         """Step 2, seed by seed, with a choice after each run that allows one."""
         self.seen = {batch: [] for batch in sizes}
         runs = [(seed, batch) for seed in self.seeds for batch in sizes]
@@ -277,7 +262,7 @@ class Method:
             total = done + 1 + len(runs)
             watch = lambda updates, batch=batch, done=done, of=total: self.watch(batch, done, of, updates)
             try:
-                found = self.trainer.count(seed, batch, self.threshold, growth, self.limit, watch)
+                found = self.trainer.count(seed, batch, self.threshold, self.growth, self.limit, watch)
             except TimeoutError:
                 self.unfinished = f"{total - done} of {total} runs were not counted within the budget"
                 return

@@ -40,9 +40,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from suite.batch_size.choice import Method, check_numbers, check_pair, check_sizes
+from suite.batch_size.choice import Method, check_pair, check_sizes
 from suite.batch_size.law import FitError, Updates
-from suite.batch_size.trainer import Diverged, Trainer
+from suite.batch_size.trainer import Diverged, Trainer, check_positive
 from suite.lazy import np, pd, scipy, torch
 
 Counts = Mapping[float, Sequence[Updates]]  # by learning rate
@@ -318,13 +318,11 @@ def choose_batch_and_rate(
     if len(sizes) < 3 or not rates:
         raise ValueError(f"batches={sizes} must be three or more sizes, and rates={list(rates)} one rate or more")
     for rate in rates:
-        check_numbers(
-            rate=rate, threshold=threshold, seeds=seeds, limit=limit, growth=growth, rounds=rounds, budget=None
-        )
+        check_positive("rate", rate)
     trainer = Trainer(make_model, loss, data, min(rates), share)
-    method = Method(trainer, tuple(seeds), threshold, limit, None, callback)
+    method = Method(trainer, tuple(seeds), threshold, limit, growth, rounds, None, callback)
     method.check_models()
-    method.time(method.fitting(sizes, None), rounds)
+    method.time(method.fitting(sizes, None))
 
     def count(batch: int, rate: float) -> Updates:
         trainer.rate = rate

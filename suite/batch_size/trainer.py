@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, NamedTuple
 
 from suite.lazy import torch
@@ -160,6 +161,12 @@ class Search:
 TEST_CHUNK = 500  # examples of a test read at a time
 
 
+def check_positive(name: str, value: float) -> None:
+    """Raise ValueError for anything but a positive, finite number."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < value < math.inf:
+        raise ValueError(f"{name}={value!r} must be a positive, finite number")
+
+
 class Diverged(ValueError):
     """The loss of a run is no finite number any more."""
 
@@ -179,6 +186,7 @@ class Trainer:
         share: float,
     ):
         self.make_model, self.loss, (self.inputs, self.targets), self.rate = make_model, loss, data, rate
+        check_positive("rate", rate)
         if not 0 < share <= 1:
             raise ValueError(f"share={share} of the data to test on must lie in (0, 1]")
         count = max(1, round(share * len(self.inputs)))

@@ -40,7 +40,9 @@ Batches = Callable[[int, int], Tensor]  # (worker, number) -> examples
 
 
 def shares(workers: int) -> Batches:
-    """Each worker's share of one joint batch."""
+    """Each worker's share of one joint batch; raises ValueError where it cannot be shared equally."""
+    if TABLE.shape[1] % workers:
+        raise ValueError(f"{workers} workers cannot share {TABLE.shape[1]} examples equally: drive(batches=streams)")
     return lambda worker, number: TABLE[number % BATCHES].view(workers, -1)[worker]
 
 

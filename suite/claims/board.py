@@ -319,10 +319,8 @@ def _fallen(verdict: Verdict, since: str) -> Verdict:
     word = at_level(alone, LEVEL / count)
     why = f"{count} claims on the same runs are corrected together (Holm); by its own interval {alone.verdict}"
     later = replace(alone, verdict=word, why=why, red=False, alone=alone.verdict, family=count, exploratory=None)
-    if verdict.exploratory is None and verdict.began >= since:
-        return later
-    if word == verdict.verdict:  # the registered rule says so too
-        return replace(verdict, exploratory=None)
+    if word == verdict.verdict or (verdict.exploratory is None and verdict.began >= since):
+        return later  # the registered rule says so too, or there is none but the present one
     said = f"corrected as one of {count} claims on the same runs, exploratory: {word}"
     before = "by its own interval" if verdict.exploratory is None else verdict.why
     return replace(verdict, why=f"{before}; {said}", exploratory=later)

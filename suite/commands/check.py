@@ -27,11 +27,11 @@ from suite.files import check_file
 from suite.papers.catalogue import entries, select
 from suite.papers.evidence import ids_of_user
 from suite.papers.measurement import judge_artifacts, measure, measurements
-from suite.report.drawing import write
 from suite.report.numerals import few, printed, values
 from suite.report.verdict_details import shown
 from suite.runs.archive import Runs
 from suite.runs.comparison import Survey
+from suite.runs.run import write
 
 STYLES = {
     "holds": "green",

@@ -17,7 +17,7 @@ from suite.data.catalogue import DATASETS, available
 from suite.files import check_writable, nearest
 from suite.lazy import torch
 from suite.papers.catalogue import select
-from suite.runs.environment import machine, revision, versions
+from suite.runs.environment import provenance
 from suite.runs.lease import PROBED, probe
 
 
@@ -49,9 +49,7 @@ def diagnose(data: Path | None, store: Path | None = None) -> dict[str, Any]:
         absent = missing_data(plan(selection, profile), data)
         profiles[profile] = {"can_run": not absent, "missing": absent}
     facts = {
-        "machine": machine(),
-        "versions": versions(),
-        **revision(),
+        **provenance(),
         "gpus": [{"name": g.name, "memory_bytes": g.total_memory} for g in gpus],
         "data": {name: dict(zip(("here", "where"), available(name, data), strict=True)) for name in DATASETS},
         "profiles": profiles,

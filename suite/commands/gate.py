@@ -9,7 +9,7 @@ import typer
 
 from suite.commands import options
 from suite.commands.output import result
-from suite.speed.baselines import FOLDER, baseline, find_baseline, read
+from suite.speed.baselines import FOLDER, baseline, read
 from suite.speed.gate import exit_code, judged, lines
 
 
@@ -18,8 +18,6 @@ def command(
     *,
     as_json: options.Json = False,
 ) -> None:
-    measured = baseline([read(path) for path in new])
-    known = read(find_baseline(FOLDER, measured["machine"]["class"]))
-    found = judged(baseline([known]), measured, FOLDER)
+    found = judged(baseline([read(path) for path in new]), FOLDER)
     result(found, lines(found), as_json)
     raise typer.Exit(exit_code(found))

@@ -147,29 +147,17 @@ class RunOptions:
 
 
 class Request(NamedTuple):
-    """What the user asked of an engine, beside the selection."""
+    """What the user asked of an engine, beside the selection; ``on`` is its name, None for no engine."""
 
-    on: str
+    on: str | None
     jobs: int | None = None
     options: Path | None = None  # a TOML file
     dry_run: bool = False
     wait: bool = False
 
-
-def engine_request(
-    on: str | None,
-    jobs: int | None,
-    engine_options: Path | None,
-    dry_run: bool,
-    wait: bool,
-    others: Mapping[str, object],
-) -> Request | None:
-    """What is asked of an engine, None without --on.
-
-    Raises BadParameter for an engine's options without --on, and for ``others``, by name and value, with it.
-    """
-    options = {"--jobs": jobs, "--engine-options": engine_options, "--dry-run": dry_run, "--wait": wait}
-    wrong, how = (options, "need --on") if on is None else (others, "do not go with --on")
-    if any(wrong.values()):
-        raise typer.BadParameter(f"{', '.join(list(wrong)[:-1])} and {list(wrong)[-1]} {how}")
-    return None if on is None else Request(on, jobs, engine_options, dry_run, wait)
+    def check(self, others: Mapping[str, object]) -> None:
+        """Raise BadParameter for an engine's options without --on, and for ``others``, by name and value, with it."""
+        own = {"--jobs": self.jobs, "--engine-options": self.options, "--dry-run": self.dry_run, "--wait": self.wait}
+        wrong, how = (own, "need --on") if self.on is None else (others, "do not go with --on")
+        if any(wrong.values()):
+            raise typer.BadParameter(f"{', '.join(list(wrong)[:-1])} and {list(wrong)[-1]} {how}")

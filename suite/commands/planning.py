@@ -11,13 +11,16 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from suite.claims.judge import ON_A_CPU, PROFILES, Claim
 from suite.clock import counted, duration
+from suite.commands.options import RunOptions
 from suite.data.catalogue import DataError, available
 from suite.files import write_whole
 from suite.papers.artifact import Artifact, Frame, Missing, Paper
 from suite.papers.catalogue import SelectorError, experiment, published
+from suite.papers.evidence import committed_ids
 from suite.runner import calibration
 from suite.runner.calibration import Calibration
 from suite.runs.store import Store
@@ -43,9 +46,7 @@ class Planned:
     group: str = ""
 
 
-def plan(
-    selection: Iterable[tuple[Paper, list[Artifact]]], profile: str, seeds: int | None = None, only: str | None = None
-) -> list[Planned]:
+def plan(selection: Selection, profile: str, seeds: int | None = None, only: str | None = None) -> list[Planned]:
     """All runs of the selected artifacts at a profile, each once; of every group the first ``seeds`` alone.
 
     ``only`` is a name or glob of groups. Raises SelectorError where there is none of it, ValueError for settings that
@@ -112,36 +113,61 @@ def lacking_data(missing: Mapping[str, str]) -> list[str]:
     return [f"missing: {why}" for why in missing.values()]
 
 
-def several(selection: Iterable[tuple[Paper, list[Artifact]]]) -> bool:
-    """Whether more than one artifact was selected."""
-    return sum(len(artifacts) for _, artifacts in selection) > 1
+class Chosen(NamedTuple):
+    """The plan of a call: all runs that have their data, and of these the ones that it takes."""
+
+    plan: list[Planned]
+    mine: list[Planned]
+    stored: Collection[str]
+    lacking: int  # left out without their data
+    beyond: int  # left out for want of memory
+    shipped: int  # left out since the suite comes with them
+    empty: bool  # the selection has no runs at the profile
 
 
-def without_data(
-    whole: Sequence[Planned],
-    part: Sequence[Planned],
-    stored: Collection[str],
-    root: Path | None,
-    profile: str,
-    *,
-    leave_out: bool,
-) -> set[str]:
-    """Ids of a plan's runs that are neither stored nor have their data here.
+def choose(selection: Selection, options: RunOptions) -> Chosen:
+    """The runs to compute.
 
-    A line on stderr names the data sets that runs of this ``part`` lack. Raises DataError for it instead unless they
-    may be left out and others of the plan remain.
+    Runs whose data set is missing are left out of several artifacts, or with a budget, and a line on stderr names the
+    data sets. Raises DataError for one elsewhere, and where nothing remains.
     """
+    store, memory = options.store, options.memory
+    whole = calibrated(plan(selection, options.profile, options.seeds, options.only), calibration.known(store))
+    every = len(whole)
+    if options.missing:
+        shipped = committed_ids()
+        whole = [p for p in whole if p.spec.id not in shipped]
+    mine = share_of(whole, options.share)
+    fitting = [p for p in mine if memory is None or p.memory <= memory]
+    stored = Store(store).ids() if (store / "runs").is_dir() else set[str]()
+
+    # Runs without their data, of the whole plan and of what this call takes.
     left = [p for p in whole if p.spec.id not in stored]
-    absent = missing_data(left, root)
-    lacking = {p.spec.id for p in left if not absent.keys().isdisjoint(p.data)}
-    mine = [p for p in part if p.spec.id in lacking]
-    wanted = {name: why for name, why in absent.items() if any(name in p.data for p in mine)}
-    if wanted and (not leave_out or len(lacking) == len(whole)):
+    missing = missing_data(left, options.data)
+    absent = {p.spec.id for p in left if not missing.keys().isdisjoint(p.data)}
+    lacking = [p for p in fitting if p.spec.id in absent]
+    wanted = {name: why for name, why in missing.items() if any(name in p.data for p in lacking)}
+    leave_out = options.budget is not None or sum(len(artifacts) for _, artifacts in selection) > 1
+    if wanted and (not leave_out or len(absent) == len(whole)):
         name, why = next(iter(wanted.items()))
-        raise DataError(f"profile {profile} needs the data set {name}: {why}")
+        raise DataError(f"profile {options.profile} needs the data set {name}: {why}")
     for line in lacking_data(wanted):
-        print(f"{counted(len(mine), 'run')} left out, {line}", file=sys.stderr)
-    return lacking
+        print(f"{counted(len(lacking), 'run')} left out, {line}", file=sys.stderr)
+    return Chosen(
+        plan=[p for p in whole if p.spec.id not in absent],
+        mine=[p for p in fitting if p.spec.id not in absent],
+        stored=stored,
+        lacking=len(lacking),
+        beyond=sum(memory is not None and p.memory > memory and p.spec.id not in stored for p in mine),
+        shipped=every - len(whole),
+        empty=not every,
+    )
+
+
+def share_of(planned: Sequence[Planned], share: tuple[int, int] | None) -> list[Planned]:
+    """The i-th of n parts (i from 0) of about equal cost; the same on every machine. All of it without a share."""
+    ordered = sorted(planned, key=lambda p: (-p.seconds, p.spec.id))
+    return ordered if share is None else ordered[share[0] :: share[1]]
 
 
 def keep_wanted(store: Store, planned: Sequence[Planned], selectors: Sequence[str], profile: str) -> None:
@@ -196,11 +222,7 @@ class Stage:
 
 
 def ranked(
-    selection: Iterable[tuple[Paper, list[Artifact]]],
-    planned: Sequence[Planned],
-    profile: str,
-    device: str,
-    have: Collection[str] = (),
+    selection: Selection, planned: Sequence[Planned], profile: str, device: str, have: Collection[str] = ()
 ) -> list[Stage]:
     """The runs of a plan that are not in ``have``, in stages, the most valuable first.
 

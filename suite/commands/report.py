@@ -15,7 +15,6 @@ from suite.commands.output import say, source
 from suite.files import check_writable
 from suite.interruption import watched
 from suite.report.site.build import write_site
-from suite.report.site.single import write_single
 
 
 def command(
@@ -27,8 +26,7 @@ def command(
 ) -> None:
     check_writable(out)
     with watched():
-        make = write_single if single else write_site
-        page, site = make(source(store), out, say, selector or [])
+        page, site = write_site(source(store), out, say, selector or [], single=single)
     if not single:
         say(str(site))
     print(page)

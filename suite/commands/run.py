@@ -6,8 +6,8 @@ import math
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Annotated, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated
 
 import typer
 
@@ -15,15 +15,13 @@ from suite.claims.judge import PROFILES
 from suite.clock import counted, duration
 from suite.commands import options, planning
 from suite.commands.options import RunOptions
-from suite.commands.planning import Planned, Selection, calibrated, keep_wanted, plan, several, without_data
+from suite.commands.planning import Chosen, Selection, choose, keep_wanted
 from suite.commands.submit import submit_artifacts
 from suite.experiment import CHECKPOINT_SECONDS, RunSpec
 from suite.files import now_in
 from suite.interruption import leave_if_asked, watched
-from suite.papers.artifact import Artifact, Paper
 from suite.papers.catalogue import experiment, select
-from suite.papers.evidence import committed_ids, with_committed
-from suite.runner.calibration import known
+from suite.papers.evidence import with_committed
 from suite.runner.execute import RunnerConfig, execute_all
 from suite.runner.progress import Progress
 from suite.runner.status_file import SILENT, note_in
@@ -62,53 +60,14 @@ def command(
     part, chosen = options.a_share(share), selector or []
     others = {"--budget": budget, "--share": share, "--memory": memory, "--seeds": seeds, "--track": track}
     others |= {"--no-wait": no_wait, "--missing": missing, "--only": only}
-    to = options.engine_request(on, jobs, engine_options, dry_run, wait, others)
+    to = options.Request(on, jobs, engine_options, dry_run, wait)
+    to.check(others)
     asked = RunOptions(
         profile, store, data, device, workers, budget, not no_wait, part, memory, seeds, track, missing, only
     )
-    if to is None:
+    if to.on is None:
         raise typer.Exit(run_artifacts(select(chosen), chosen, asked))
     raise typer.Exit(submit_artifacts(select(chosen), ["run", *chosen], chosen, asked, to))
-
-
-class Chosen(NamedTuple):
-    """The plan of a call: all runs that have their data, and of these the ones that it takes."""
-
-    plan: list[Planned]
-    mine: list[Planned]
-    stored: Collection[str]
-    lacking: int  # left out without their data
-    beyond: int  # left out for want of memory
-    shipped: int  # left out since the suite comes with them
-    empty: bool  # the selection has no runs at the profile
-
-
-def choose(selection: Selection, options: RunOptions) -> Chosen:
-    """The runs to compute.
-
-    Runs whose data set is missing are left out of several artifacts, or with a budget. Raises DataError for one
-    elsewhere, and where nothing remains.
-    """
-    store, memory = options.store, options.memory
-    whole = calibrated(plan(selection, options.profile, options.seeds, options.only), known(store))
-    every = len(whole)
-    if options.missing:
-        shipped = committed_ids()
-        whole = [p for p in whole if p.spec.id not in shipped]
-    mine = share_of(whole, options.share)
-    fitting = [p for p in mine if memory is None or p.memory <= memory]
-    stored = Store(store).ids() if (store / "runs").is_dir() else set[str]()
-    leave_out = options.budget is not None or several(selection)
-    absent = without_data(whole, fitting, stored, options.data, options.profile, leave_out=leave_out)
-    return Chosen(
-        plan=[p for p in whole if p.spec.id not in absent],
-        mine=[p for p in fitting if p.spec.id not in absent],
-        stored=stored,
-        lacking=sum(p.spec.id in absent for p in fitting),
-        beyond=sum(memory is not None and p.memory > memory and p.spec.id not in stored for p in mine),
-        shipped=every - len(whole),
-        empty=not every,
-    )
 
 
 def run_artifacts(selection: Selection, asked: Sequence[str], options: RunOptions) -> int:
@@ -193,19 +152,13 @@ def ending(counts: Mapping[str, int], chosen: Chosen) -> str:
     return ", ".join([*told, *(f"{count} {words}" for words, count in left_out.items() if count)])
 
 
-def no_runs(selection: Iterable[tuple[Paper, list[Artifact]]], profile: str) -> str:
+def no_runs(selection: Selection, profile: str) -> str:
     """That a selection has nothing to compute at a profile, and at which it has."""
     artifacts = [artifact for _, chosen in selection for artifact in chosen]
     what = artifacts[0].id if len(artifacts) == 1 else "the selection"
     others = [name for name in PROFILES if any(group for a in artifacts for group in a.runs(name).values())]
     more = f"it has some at {' and '.join(others)}" if others else "nor at another"
     return f"nothing to run: {what} has no runs at {profile}, {more}"
-
-
-def share_of(planned: Sequence[Planned], share: tuple[int, int] | None) -> list[Planned]:
-    """The i-th of n parts (i from 0) of about equal cost; the same on every machine. All of it without a share."""
-    ordered = sorted(planned, key=lambda p: (-p.seconds, p.spec.id))
-    return ordered if share is None else ordered[share[0] :: share[1]]
 
 
 def checkpoint_seconds() -> float:

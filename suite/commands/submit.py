@@ -17,7 +17,7 @@ from typing import Any
 
 from suite.clock import counted
 from suite.commands.options import Request, RunOptions
-from suite.commands.planning import Planned, Selection, keep_wanted, plan, several, without_data
+from suite.commands.planning import Planned, Selection, choose, keep_wanted
 from suite.engines import ENGINES, INDEX, EngineError, Job
 from suite.files import write_whole
 from suite.runs.store import Store
@@ -37,27 +37,24 @@ def submit_artifacts(
     store remembers the plan. Returns 0, or after waiting 1 when something is still not stored once all workers have
     ended. Raises ValueError (UnknownName, EngineError, DataError, StoreError) before anything is submitted.
     """
-    chosen, about = ENGINES[to.on](), read_options(to.options)
-    store = options.store
-    planned = plan(selection, options.profile)
-    stored = Store(store, create=not to.dry_run).ids() if not to.dry_run or store.is_dir() else set()
-    lacking = without_data(planned, planned, stored, options.data, options.profile, leave_out=several(selection))
-    planned = [p for p in planned if p.spec.id not in lacking]
-    left = [p for p in planned if p.spec.id not in stored]
+    assert to.on is not None
+    engine, about, store = ENGINES[to.on](), read_options(to.options), options.store
+    chosen = choose(selection, options)
+    left = [p for p in chosen.mine if p.spec.id not in chosen.stored]
     if not left:
-        print(f"nothing to do: all {len(planned)} runs are stored", file=sys.stderr)
+        print(f"nothing to do: all {len(chosen.plan)} runs are stored", file=sys.stderr)
         return 0
     jobs = min(len(left), to.jobs or min(MOST_JOBS, math.ceil(len(left) / options.workers)))
     made = jobs_for(left, command, options, jobs, about)
     if to.dry_run:
-        print("\n".join(chosen.script(job) for job in made))
+        print("\n".join(engine.script(job) for job in made))
         return 0
-    held = Store(store)
-    keep_wanted(held, planned, asked, options.profile)
+    held = Store(store, create=True)
+    keep_wanted(held, chosen.plan, asked, options.profile)
     names: list[str] = []
     for job in made:
         job.logs.mkdir(parents=True, exist_ok=True)
-        name = chosen.submit(replace(job, after=tuple(names) if NODE_LOCAL in about else ()))  # the last one merges
+        name = engine.submit(replace(job, after=tuple(names) if NODE_LOCAL in about else ()))  # the last one merges
         record = {"engine": to.on, "job": name, "workers": job.workers, "submitted": time.time()}
         write_whole(held.root / "jobs" / f"{to.on}-{name}.json", json.dumps(record).encode())
         names.append(name)
@@ -66,10 +63,10 @@ def submit_artifacts(
     print(f"{shares}; see `status --store {store}`", file=sys.stderr)
     if not to.wait:
         return 0
-    while chosen.states(names):
+    while engine.states(names):
         time.sleep(LOOK)
-    missing = {p.spec.id for p in planned} - held.ids()
-    print(f"{len(planned) - len(missing)} of {len(planned)} runs stored", file=sys.stderr)
+    missing = {p.spec.id for p in chosen.plan} - held.ids()
+    print(f"{len(chosen.plan) - len(missing)} of {len(chosen.plan)} runs stored", file=sys.stderr)
     return 1 if missing else 0
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Any
+from collections.abc import Iterator, Sequence
+from typing import Annotated
 
 import typer
 
@@ -50,10 +50,9 @@ def board(task: str, profile: str, budget: int | None, source: Runs) -> list[str
     if task not in tasks:
         raise SelectorError(f"there is no task {task!r}; the tasks are {', '.join(tasks)}")
     artifact = tasks[task]
-    frame: Callable[..., Any] | None = artifact.frame
-    assert frame is not None
+    assert artifact.frame is not None
     try:
-        table = frame(artifact.read(source, profile), budget=budget)
+        table = artifact.frame(artifact.read(source, profile), budget=budget)
     except Missing as error:
         cure = f"sgd-suite run {artifact.id} --profile {profile} --data DIR computes them"
         raise Missing(f"{artifact.id}: not run ({error}); {cure}") from None

@@ -34,9 +34,10 @@ from suite.papers.catalogue import SelectorError, experiment, published, select
 from suite.papers.evidence import committed_ids, with_committed
 from suite.papers.measurement import measure_frame
 from suite.report.data import encoded, plotted
-from suite.report.drawing import Drawing, file_name, filled, image, stamped, write
+from suite.report.drawing import Drawing, file_name, filled, image, stamped
 from suite.report.numerals import few, ours, values
 from suite.runs.archive import Runs
+from suite.runs.run import write
 from suite.spec import canonical
 from suite.training.numerics import choose, pick_device
 from suite.training.settings import check_run
@@ -77,31 +78,33 @@ def command(
     dry_run: options.DryRun = False,
     wait: options.WaitForWorkers = False,
 ) -> None:
-    to = options.engine_request(on, jobs, engine_options, dry_run, wait, {"--memory": memory, "--no-wait": no_wait})
+    to = options.Request(on, jobs, engine_options, dry_run, wait)
+    to.check({"--memory": memory, "--no-wait": no_wait})
     check_writable(out)
-    asked = RunOptions(profile, store, data, device, workers, wait=not no_wait, memory=memory, seeds=seeds)
+    asked = RunOptions(profile, store, data, device, workers, wait=not no_wait, memory=memory)
     which, own = one_artifact(artifact)
-    groups, varied = varied_runs(own, changes, asked)
+    unchanged, *varied = varied_runs(own, changes, profile, seeds)
     named = name or re.sub(r"[^\w.-]+", "-", varied[0].label)
     if not re.fullmatch(r"[\w.-]{1,80}", named):
         raise VariationError(
             f"--name {named!r} must be letters, digits, dots and hyphens: the figure's file bears it"
         )
-    check_settings(groups, varied, data, device)
+    check_settings(unchanged, varied, data, device)
 
     # Unchanged runs that the committed evidence has are not computed again.
     shipped = committed_ids()
-    wanted = {spec.id: spec for each in (groups, *(v.groups for v in varied)) for ss in each.values() for spec in ss}
+    wanted = {spec.id: spec for each in (unchanged, *varied) for specs in each.groups.values() for spec in specs}
     plan = replace(own, runs=lambda _: {named: tuple(s for s in wanted.values() if s.id not in shipped)})
     selection, words = [(which, [plan])], [own.id, named, *changes]
-    if to is None:
-        code = run_artifacts(selection, words, replace(asked, seeds=None))
+    if to.on is None:
+        code = run_artifacts(selection, words, asked)
     else:
         sets = [word for change in changes for word in ("--set", change)]
         first = ["--seeds", str(seeds)] if seeds else []
         code = submit_artifacts(selection, ["vary", own.id, *sets, "--name", named, *first], words, asked, to)
-    if not no_wait and (to is None or (to.wait and not to.dry_run)):
-        for line in shown(own, groups, varied, named, profile, with_committed(store), out, forms):
+    if not no_wait and (on is None or (wait and not dry_run)):
+        path = out / file_name(f"{own.id}/{named}", "csv")
+        for line in shown(own, [unchanged, *varied], profile, with_committed(store), path, forms):
             print(line)
     raise typer.Exit(code)
 
@@ -115,20 +118,20 @@ def one_artifact(selector: str) -> tuple[Paper, Artifact]:
     return found
 
 
-def varied_runs(artifact: Artifact, texts: Sequence[str], options: RunOptions) -> tuple[Groups, list[Variation]]:
-    """An artifact's own groups, of their first seeds, and those of each variation.
+def varied_runs(artifact: Artifact, texts: Sequence[str], profile: str, seeds: int | None) -> list[Variation]:
+    """An artifact's own runs, of their first seeds, with no change, and those of each variation.
 
     Raises VariationError, which names the profiles at which the artifact's runs can be varied so.
     """
-    planned = artifact.runs(options.profile).items()
-    groups = {group: tuple(first_seeds(specs, options.seeds or len(specs))) for group, specs in planned}
+    planned = artifact.runs(profile).items()
+    groups = {group: tuple(first_seeds(specs, seeds or len(specs))) for group, specs in planned}
     asked = parse(texts)
     try:
-        return groups, variations(groups, asked)
+        return [Variation({}, groups), *variations(groups, asked)]
     except VariationError as error:
-        others = [profile for profile in PROFILES if _has(artifact.runs(profile), asked)]
+        others = [name for name in PROFILES if _has(artifact.runs(name), asked)]
         cure = f"; it can be asked of its runs at {' and '.join(others)} (--profile {others[0]})" if others else ""
-        raise VariationError(f"{artifact.id} at {options.profile}: {error}{cure}") from None
+        raise VariationError(f"{artifact.id} at {profile}: {error}{cure}") from None
 
 
 def _has(groups: Groups, asked: Mapping[str, Sequence[Any]]) -> bool:
@@ -139,19 +142,19 @@ def _has(groups: Groups, asked: Mapping[str, Sequence[Any]]) -> bool:
         return False
 
 
-def check_settings(groups: Groups, varied: Sequence[Variation], data: Path | None, device: str) -> None:
+def check_settings(unchanged: Variation, varied: Sequence[Variation], data: Path | None, device: str) -> None:
     """Set up one changed run of each kind. Raises VariationError for settings that no run could have.
 
     Of a run whose data set is not here the numbers alone are looked at. Raises DataError for data that no set has.
     """
-    unchanged = {spec.id for specs in groups.values() for spec in specs}
+    known = {spec.id for specs in unchanged.groups.values() for spec in specs}
     on = pick_device(device)
     for each in varied:
         changed = {
             canonical([s.experiment, s.settings]): s
             for specs in each.groups.values()
             for s in specs
-            if s.id not in unchanged
+            if s.id not in known
         }
         for spec in changed.values():
             made = experiment(spec.experiment)
@@ -168,29 +171,21 @@ def check_settings(groups: Groups, varied: Sequence[Variation], data: Path | Non
 
 
 def shown(
-    artifact: Artifact,
-    groups: Groups,
-    varied: Sequence[Variation],
-    name: str,
-    profile: str,
-    source: Runs,
-    out: Path,
-    forms: Sequence[str],
+    artifact: Artifact, varied: Sequence[Variation], profile: str, source: Runs, path: Path, forms: Sequence[str]
 ) -> list[str]:
-    """Draw and tabulate what is stored; print its quantities; returns the lines that say where the files are."""
-    every = {UNCHANGED: groups} | {each.label: each.groups for each in varied}
-    frames = {label: artifact.read(source, profile, each) for label, each in every.items()}
+    """Draw what is stored, and its table into ``path``; print its quantities; returns lines that name the files."""
+    frames = {each.label or UNCHANGED: artifact.read(source, profile, each.groups) for each in varied}
     show_quantities(artifact, frames)
     if artifact.draw is None:
         return [f"{artifact.id} has no drawing; the numbers above are all that it shows"]
-    path, (width, height) = out / file_name(f"{artifact.id}/{name}", "csv"), artifact.size
+    width, height = artifact.size
     wide = replace(artifact, size=(ABREAST * width, -(-len(frames) // ABREAST) * (height + HEADING)))
     try:
         figure = filled(wide, partial(draw_side_by_side, artifact, frames))
         table = drawn_table(artifact, frames, figure, {each.label: each.changes for each in varied})
     except (Missing, UndrawableError) as error:
         return [f"{artifact.id} is not drawn: {error}"]
-    stored = {spec.id for each in every.values() for specs in each.values() for spec in specs}
+    stored = {spec.id for each in varied for specs in each.groups.values() for spec in specs}
     rests_on = ("settings changed, judged by nothing",)
     drawn = stamped(Drawing(wide, figure, profile, rests_on, tuple(sorted(stored & source.ids()))))
     files = [write(path, encoded(table, "csv"))]

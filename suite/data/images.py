@@ -55,7 +55,7 @@ def load_images(
         split: of that set, as the same table names it.
         root: folder in the Hub's layout, or where torchvision downloaded the set to; by default ``$SGD_SUITE_DATA``.
         size: height and width of ``digits`` (8, 28 or 32); no other set offers a choice.
-        examples: keep the first so many; ``colours`` generates any number.
+        examples: keep the first so many.
         digest: of the pixels and labels of all splits (:func:`content_digest`), which must be those that are found.
 
     Raises:
@@ -65,8 +65,6 @@ def load_images(
     _check_request(info, split, size, examples)
     if name == "digits":
         found = _digits(split, 28 if size is None else size)
-    elif name == "colours":
-        found = decoded(*embedded.colours(split, examples or info.sizes[split]))
     elif info.load is not None:
         found = _of_ones_own(name, split)
     else:
@@ -91,9 +89,8 @@ def _check_request(info: DatasetInfo, split: str, size: int | None, examples: in
         raise DataError(f"{name} is not read as one tensor; use {reader}")
     if size is not None and name != "digits":
         raise DataError(f"{name}: size={size} cannot be chosen, pictures are {info.shape}; only digits offers sizes")
-    limit = None if name == "colours" else info.sizes[split]
-    if examples is not None and not 1 <= examples <= (limit or examples):
-        raise DataError(f"{name}: examples={examples} is outside 1..{limit or 'any number'} of split {split}")
+    if examples is not None and not 1 <= examples <= info.sizes[split]:
+        raise DataError(f"{name}: examples={examples} is outside 1..{info.sizes[split]} of split {split}")
 
 
 @cache

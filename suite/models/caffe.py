@@ -41,19 +41,33 @@ BIAS = ParameterSpec(Constant(0.0), lr_multiplier=2.0)
 
 def caffe_lenet(*, input_size: int = 28, classes: int = 10) -> Chain:
     """LeNet; no activation follows the convolutions. ``input_size=32`` gives 656,080 parameters."""
-    shape = (1, input_size, input_size)
+    return _lenet((20, 50, 500), 5, input_size, classes, BIAS)
+
+
+def digits_lenet(*, input_size: int = 28, kernel: int = 5, classes: int = 10) -> Chain:
+    """LeNet's shape at a fiftieth of its size, 8,474 parameters; ``input_size=8`` needs ``kernel=3``.
+
+    A network of no paper: a cheap one, for the embedded digits. Its biases learn as fast as its weights.
+    """
+    return _lenet((6, 12, 32), kernel, input_size, classes, Constant())
+
+
+def _lenet(
+    widths: tuple[int, int, int], kernel: int, size: int, classes: int, bias: ParameterSpec | Initialiser
+) -> Chain:
+    shape, (first, second, hidden) = (1, size, size), widths
     layers: Layers = [
-        ("conv1", Conv2d(1, 20, 5, weight=Xavier(), bias=BIAS)),
+        ("conv1", Conv2d(1, first, kernel, weight=Xavier(), bias=bias)),
         ("pool1", caffe_max_pool(2, 2)),
-        ("conv2", Conv2d(20, 50, 5, weight=Xavier(), bias=BIAS)),
+        ("conv2", Conv2d(first, second, kernel, weight=Xavier(), bias=bias)),
         ("pool2", caffe_max_pool(2, 2)),
     ]
     features = prod(output_shape(layers, shape))
     layers += [
         ("flatten", nn.Flatten()),
-        ("ip1", Linear(features, 500, weight=Xavier(), bias=BIAS)),
+        ("ip1", Linear(features, hidden, weight=Xavier(), bias=bias)),
         ("relu1", nn.ReLU()),
-        ("ip2", Linear(500, classes, weight=Xavier(), bias=BIAS)),
+        ("ip2", Linear(hidden, classes, weight=Xavier(), bias=bias)),
     ]
     return Chain(layers, shape, classes)
 

@@ -8,18 +8,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from suite.models import inverse_law
-from suite.models.caffe import (
-    GoogLeNet,
-    caffe_alexnet,
-    caffe_cifar_full,
-    caffe_cifar_quick,
-    caffe_lenet,
-    narrow_alexnet,
-)
-from suite.models.crossbow import crossbow_lenet, crossbow_resnet32, crossbow_resnet50, crossbow_vgg16
+from suite.models import caffe, crossbow, inverse_law
 from suite.models.network import Network
-from suite.models.small import digits_lenet
 from suite.models.transformer import CharacterTransformer
 from suite.models.translation import ConditionalGRU
 from suite.tables import Table, check_options
@@ -27,12 +17,12 @@ from suite.tables import Table, check_options
 CLASSIFIERS: Table[Callable[..., Network]] = Table(
     "network",
     {
-        "caffe_lenet": caffe_lenet,
-        "caffe_cifar_quick": caffe_cifar_quick,
-        "caffe_cifar_full": caffe_cifar_full,
-        "caffe_alexnet": caffe_alexnet,
-        "narrow_alexnet": narrow_alexnet,
-        "caffe_googlenet": GoogLeNet,
+        "caffe_lenet": caffe.caffe_lenet,
+        "caffe_cifar_quick": caffe.caffe_cifar_quick,
+        "caffe_cifar_full": caffe.caffe_cifar_full,
+        "caffe_alexnet": caffe.caffe_alexnet,
+        "narrow_alexnet": caffe.narrow_alexnet,
+        "caffe_googlenet": caffe.GoogLeNet,
         "lenet_small": inverse_law.lenet_small,
         "lenet_medium": inverse_law.lenet_medium,
         "lenet_large": inverse_law.lenet_large,
@@ -40,11 +30,11 @@ CLASSIFIERS: Table[Callable[..., Network]] = Table(
         "vgg_medium": inverse_law.vgg_medium,
         "vgg_large": inverse_law.vgg_large,
         "resnet20": inverse_law.resnet20,
-        "crossbow_lenet": crossbow_lenet,
-        "crossbow_resnet32": crossbow_resnet32,
-        "crossbow_vgg16": crossbow_vgg16,
-        "crossbow_resnet50": crossbow_resnet50,
-        "digits_lenet": digits_lenet,
+        "crossbow_lenet": crossbow.crossbow_lenet,
+        "crossbow_resnet32": crossbow.crossbow_resnet32,
+        "crossbow_vgg16": crossbow.crossbow_vgg16,
+        "crossbow_resnet50": crossbow.crossbow_resnet50,
+        "digits_lenet": caffe.digits_lenet,
         "character_transformer": CharacterTransformer,
     },
 )

@@ -75,14 +75,6 @@ class Encoded(NamedTuple):
         return Encoded(*(part[rows] for part in self))
 
 
-class Step(NamedTuple):
-    """What one target position gives."""
-
-    logits: Tensor  # [B, V]
-    state: Tensor  # [B, H] s_t, for the next step
-    attention: Tensor  # [B, S] a_t: sums to 1, exactly 0 on padding
-
-
 class ConditionalGRU(nn.Module):
     """The translation network for ``vocabulary`` words on both sides, with A = 2 H; see the module's docstring."""
 
@@ -125,28 +117,32 @@ class ConditionalGRU(nn.Module):
         mean = (states * weights).sum(1) / weights.sum(1)
         return Encoded(states, self.key(states), mask, torch.tanh(self.initial(mean)))
 
-    def attend(self, encoded: Encoded, query: Tensor) -> tuple[Tensor, Tensor]:
-        """Eqs. 16 and 17 for ``query [B, H]``: context ``[B, 2 H]`` and attention ``[B, S]``."""
+    def attend(self, encoded: Encoded, query: Tensor) -> Tensor:
+        """Eq. 17 for ``query [B, H]``: attention ``[B, S]``, which sums to 1 and is exactly 0 on padding."""
         scores = self.score(torch.tanh(self.query(query).unsqueeze(1) + encoded.keys)).squeeze(-1)
         scores = scores.masked_fill(~encoded.mask, torch.finfo(scores.dtype).min)
-        attention = torch.softmax(scores, -1)
-        return torch.bmm(attention.unsqueeze(1), encoded.states).squeeze(1), attention
+        return torch.softmax(scores, -1)
 
-    def advance(self, encoded: Encoded, projected: Tensor, state: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """From ``projected [1, B, 3 H]`` and s_{t-1}: s_t ``[B, H]``, H_t ``[B, 2 H]``, a_t ``[B, S]``."""
+    def advance(self, encoded: Encoded, projected: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """From ``projected [1, B, 3 H]`` and s_{t-1}: s_t ``[B, H]`` and the context H_t ``[B, 2 H]``, Eq. 16."""
         between = self.first.step(projected, state.unsqueeze(0))
-        context, attention = self.attend(encoded, between.squeeze(0))
-        return self.second.step(self.second.project(context), between).squeeze(0), context, attention
+        attention = self.attend(encoded, between.squeeze(0))
+        context = torch.bmm(attention.unsqueeze(1), encoded.states).squeeze(1)
+        return self.second.step(self.second.project(context), between).squeeze(0), context
 
     def read_out(self, words: Tensor, states: Tensor, contexts: Tensor) -> Tensor:
         """Eq. 15 without the softmax: ``[..., E], [..., H], [..., 2 H] -> [..., V]``."""
         return self.output(torch.tanh(self.readout(torch.cat((words, states, contexts), -1))))
 
-    def step(self, encoded: Encoded, previous: Tensor, state: Tensor) -> Step:
-        """One position of a search, from words ``previous [B]`` int64 and s_{t-1} (at first ``start``)."""
+    def step(self, encoded: Encoded, previous: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """One position of a search, from words ``previous [B]`` int64 and s_{t-1} (at first ``start``).
+
+        Returns:
+            Logits [B, V], and s_t [B, H] for the next step.
+        """
         words = self.target(previous)
-        state, context, attention = self.advance(encoded, self.first.project(words), state)
-        return Step(self.read_out(words, state, context), state, attention)
+        state, context = self.advance(encoded, self.first.project(words), state)
+        return self.read_out(words, state, context), state
 
     def forward(self, source: Tensor, source_mask: Tensor, target_in: Tensor) -> Tensor:
         """Logits ``[B, T, V]`` of each next word, given ``target_in [B, T]``: the target shifted by one."""
@@ -156,7 +152,7 @@ class ConditionalGRU(nn.Module):
         projected = self.first.project(words.transpose(0, 1).flatten(0, 1)).unflatten(1, (length, batch))
         state, states, contexts = encoded.start, [], []
         for projected_t in projected.unbind(1):
-            state, context, _ = self.advance(encoded, projected_t, state)
+            state, context = self.advance(encoded, projected_t, state)
             states.append(state)
             contexts.append(context)
         return self.read_out(words, torch.stack(states, 1), torch.stack(contexts, 1))

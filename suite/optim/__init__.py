@@ -21,6 +21,7 @@ import torch
 from suite.batch_size.choice import choose_batch
 from suite.batch_size.joint_choice import choose_batch_and_rate
 from suite.communication.group import WorkerLost
+from suite.lazy import TESTED
 from suite.optim.delayed import DelayedSGD
 from suite.optim.files import load_file, save_file
 from suite.optim.isgd import ISGD
@@ -29,8 +30,6 @@ from suite.optim.local import DiLoCo, LocalSGD, PostLocalSGD
 from suite.optim.parameter_server import parameter_server
 from suite.optim.sma import EASGD, SMA
 from suite.optim.softsync import Softsync
-
-TESTED = (2, 16)  # releases of torch below it
 
 __all__ = [
     "EASGD",

@@ -115,24 +115,12 @@ def local_step(algorithm: Any, state: Any, turn: Turn, learner: int, gradient: T
     algorithm.optimizer.step_learner(learner, state.memory, state.replicas, gradient)
 
 
-def agree_on_mean(
-    algorithm: local_sgd.LocalSGD, state: local_sgd.LocalSGDState, turn: Turn
-) -> local_sgd.LocalSGDState:
-    """After the local steps of a round: the learners' mean where they agree."""
-    if algorithm.agrees(turn.t):
-        state.replicas.copy_(algorithm.mean(state.replicas))
-    return state
-
-
-def agree_by_outer_step(algorithm: local_sgd.DiLoCo, state: local_sgd.OuterState, turn: Turn) -> local_sgd.OuterState:
-    """After the local steps of a round: DiLoCo's outer step where the learners agree."""
-    w, _, common, velocity = state
-    if algorithm.agrees(turn.t):
-        delta = common - algorithm.mean(w)
-        velocity.mul_(algorithm.momentum).add_(delta)
-        common.sub_(algorithm.alpha * (delta + algorithm.momentum * velocity))
-        w.copy_(common)
-    return state
+def agree(algorithm: local_sgd.LocalSteps[Any], state: Any, turn: Turn) -> Any:
+    """After the local steps of a round: the rule's own agreement where it has one, in the rows of the replicas."""
+    if not algorithm.agrees(turn.t):
+        return state
+    after = algorithm.agree(state)
+    return after._replace(replicas=state.replicas.copy_(after.replicas))
 
 
 IN_PLACE: dict[type[Algorithm[Any]], Update] = {
@@ -142,20 +130,17 @@ IN_PLACE: dict[type[Algorithm[Any]], Update] = {
     rudra.Softsync: serve,
 }
 
-# How a learner steps from the gradient of its own batch, and what ends a round of them.
-BY_LEARNER: dict[type[Algorithm[Any]], tuple[Callable[..., None], Update]] = {
-    crossbow.SMA: (averaging.step, averaging.agree),
-    local_sgd.LocalSGD: (local_step, agree_on_mean),
-    local_sgd.PostLocalSGD: (local_step, agree_on_mean),
-    local_sgd.DiLoCo: (local_step, agree_by_outer_step),
-}
-
 
 def by_learner(algorithm: Algorithm[Any]) -> tuple[Callable[..., None], Update] | None:
-    """A learner's step and the end of a round; None where an update takes the gradients of all learners at once."""
-    if isinstance(algorithm, crossbow.SMA) and algorithm.per_device(algorithm.collective.rows) > 1:
-        return None
-    return BY_LEARNER.get(type(algorithm))
+    """A learner's step from the gradient of its own batch, and the end of a round of them.
+
+    None where an update takes the gradients of all learners at once.
+    """
+    if type(algorithm).update is local_sgd.LocalSteps.update:
+        return local_step, agree
+    if type(algorithm) is crossbow.SMA and algorithm.per_device(algorithm.collective.rows) <= 1:
+        return averaging.step, averaging.agree
+    return None
 
 
 class Core:

@@ -200,10 +200,8 @@ def experiment(
             check_kind("epochs", epochs, 0.0)
         count, share = TRIED.get(profile, (seeds, 1.0))
         scaled = transform or {"uint8": "unit", "float32": "as-is"}[known().kind]
-        model, given = (
-            {**arguments(network), "name": name},
-            {"name": name, "digest": known().digest, "transform": scaled},
-        )
+        model = {**arguments(network), "name": name}
+        given = {"name": name, "digest": known().digest, "transform": scaled}
         common = _overlaid(f"{name}, settings", {**SETTINGS, "model": model, "data": given}, settings or {})
         specs = {
             label: RunSpec(f"{name}/train", _overlaid(f"{name}, {label!r}", common, method))

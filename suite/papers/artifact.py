@@ -106,9 +106,7 @@ class Frame:
 
     def one(self, group: str) -> Mapping[str, Any]:
         """The row of a group's only run. Raises Missing where it is not stored."""
-        if not (rows := self.results(group)):
-            raise Missing(f"no run of {group} at {self.profile}")
-        (row,) = rows
+        (row,) = self.needed([group]).results(group)
         return row
 
     def run(self, group: str) -> Run:

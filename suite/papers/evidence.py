@@ -9,11 +9,10 @@ from functools import cache, partial
 from pathlib import Path
 
 from suite.clock import counted
-from suite.files import write_whole
 from suite.papers.catalogue import homes, select
 from suite.runs.archive import Archive, Layered, Runs, export, open_runs, versions
 from suite.runs.long_table import tidy
-from suite.runs.run import Run, StoreError
+from suite.runs.run import Run, StoreError, write
 from suite.runs.store import Store
 
 UNNAMED = Path("runs.store")  # where runs go, in the working folder, unless a store is named
@@ -109,7 +108,7 @@ def export_selection(
     Raises StoreError when there is none, when one does not verify, when the files cannot be written, or would replace
     what no export wrote.
     """
-    from suite.runs.environment import machine, revision, versions
+    from suite.runs.environment import provenance
 
     table = table_beside(out)
     held = Store(store)
@@ -119,15 +118,11 @@ def export_selection(
     if not names:
         raise StoreError(f"{store} holds no run of this selection: run it first")
     out.parent.mkdir(parents=True, exist_ok=True)
-    about = {"machine": machine(), "versions": versions(), **revision()}
     runs = [held.read(run_id) for run_id in sorted(names)]
-    export({run.id: run.files for run in runs}, out, about, ro_crate=ro_crate)
+    export({run.id: run.files for run in runs}, out, provenance(), ro_crate=ro_crate)
     buffer = io.BytesIO()
     tidy(runs).to_parquet(buffer, index=False, compression="zstd")
-    try:
-        write_whole(table, buffer.getvalue())
-    except OSError as error:
-        raise StoreError(f"could not write {table}: {error.strerror}") from error
+    write(table, buffer.getvalue())
     written = f"{counted(len(names), 'run')} written to {out}"
     return f"{written} ({out.stat().st_size / 1e6:.2f} MB), as one table to {table}"
 

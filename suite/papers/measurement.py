@@ -12,13 +12,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from suite.claims.board import corrected_verdicts, of_a_family
-from suite.claims.estimate import Estimate
+from suite.claims.estimate import EXACT, GRADES, Estimate
 from suite.claims.judge import PROFILES, Claim, ClaimError, Verdict, judge, not_run
 from suite.experiment import Experiment
 from suite.papers import catalogue
 from suite.papers.artifact import Artifact, Frame, Groups, Missing, Paper
 from suite.papers.catalogue import entries, experiment, published
-from suite.papers.grades import Grade, Grading, Rests
+from suite.papers.grades import Grading, Rests
 from suite.papers.register import DECIDING, UNREGISTERED, Standing, read, standing, under
 from suite.runner.cost import TRAIN
 from suite.runs.archive import Runs, contents
@@ -241,32 +241,29 @@ def experiments_of(paper: Paper) -> dict[str, Experiment]:
     return {"train": TRAIN, **paper.experiments}
 
 
-def grades(artifact: str, measurement: Measurement) -> dict[str, Grade]:
-    """What each claim of an artifact rests on by one measurement, proxies included; nothing for an unknown paper."""
-    paper = artifact.partition("/")[0]
-    if paper not in catalogue.PAPERS:
-        return {}
-    grading = Grading(paper, experiments_of(catalogue.paper(paper)))
-    asked = [c for c in entries(paper) if c.artifact == artifact and c.quantity in measurement.rests]
-    return {claim.id: grading.grade(claim.id, measurement.rests[claim.quantity]) for claim in asked}
-
-
 def scales(
     artifact: Artifact, groups: Groups, frame: Frame, measurement: Measurement, drawn: Collection[str]
-) -> set[str]:
-    """The scales of the runs of these groups that were ``drawn`` (of all, without any) and that no claim rests on."""
+) -> tuple[str, ...]:
+    """What a drawing from the runs of these groups rests on, best first; nothing for a paper without entries.
+
+    The scales of the artifact's measured claims, proxies included, and of the runs that were ``drawn`` (of all,
+    without any) and that no claim rests on.
+    """
     paper = artifact.id.partition("/")[0]
-    grading = Grading(paper, experiments_of(catalogue.paper(paper)))
-    asked = {spec.id for specs in groups.values() for spec in specs}
-    claimed = _asked(artifact.id) & set(measurement.rests)
-    judged = {run.id for name in claimed for run in measurement.rests[name].runs}
-    alone = ((asked.intersection(drawn) or asked) - judged).intersection(frame.stored)
-    found = set()
+    if paper not in catalogue.PAPERS or not entries(paper):  # a question of ours has no scale
+        return ()
+    grading, rests = Grading(paper, experiments_of(catalogue.paper(paper))), measurement.rests
+    asked = [c for c in entries(paper) if c.artifact == artifact.id and c.quantity in rests]
+    present = {grading.grade(claim.id, rests[claim.quantity]).rests_on for claim in asked}
+    planned = {spec.id for specs in groups.values() for spec in specs}
+    judged = {run.id for name in _asked(artifact.id) & set(rests) for run in rests[name].runs}
+    alone = ((planned.intersection(drawn) or planned) - judged).intersection(frame.stored)
     for specs in groups.values():  # a group together, for the number of its seeds
         runs = tuple(frame.stored[spec.id] for spec in specs if spec.id in alone)
         if runs:
-            found.add(grading.grade(f"{artifact.id}/drawing", Rests(runs)).rests_on)
-    return found
+            present |= {grading.grade(f"{artifact.id}/drawing", Rests(runs)).rests_on} - {EXACT}
+    present = present or ({EXACT} if drawn else set())  # exact runs beside others are not named
+    return tuple(scale for scale in GRADES if scale in present)
 
 
 def _verdict(
@@ -277,7 +274,7 @@ def _verdict(
     stored: Collection[str],
 ) -> Verdict:
     """The verdict at the largest profile that measured the claim's quantity; smaller ones serve as proxy."""
-    proxy = None
+    proxy, (smallest, *larger) = None, PROFILES
     for profile, measurement in measured.items():
         if measurement.damaged and claim.quantity not in measurement.found:
             return Verdict(claim, "not run", measurement.damaged[0], None, profile, red=True)
@@ -296,6 +293,8 @@ def _verdict(
             if verdict.red:
                 return verdict
             proxy = proxy or verdict.proxy
+        if profile == smallest and (artifact.ids(*larger) - artifact.ids(smallest)).intersection(stored):
+            continue  # runs that only try the code stand in for nothing where there are others
         # a seed of a larger size says more than all of a smaller one
         proxy = proxy or (ours if ours is not None and ours.known else measurement.few_seeds.get(claim.quantity))
     return not_run(claim, lacking(claim, measured), proxy)
@@ -354,12 +353,10 @@ def _as_registered(verdict: Verdict, held: Standing, measured: Mapping[str, Esti
             found = replace(verdict, verdict="inconclusive", red=False)
     if found.verdict == verdict.verdict:
         return verdict
+    what, since = "the rule registered before these runs", held.date
     if held.rule is None and held.since:
-        why = f"by the number of before; the one since {held.since[:10]} is exploratory: {verdict.verdict}"
-    else:
-        why = (
-            f"the rule registered before these runs; the one since {held.date[:10]} is exploratory: {verdict.verdict}"
-        )
+        what, since = "by the number of before", held.since
+    why = f"{what}; the one since {since[:10]} is exploratory: {verdict.verdict}"
     return replace(found, why=why, exploratory=verdict)
 
 

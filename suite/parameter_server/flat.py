@@ -20,11 +20,8 @@ from reference_impls.contract import GradientRef, Turn
 from reference_impls.rudra_protocol import Server
 from suite.clock import Link
 from suite.parameter_server.protocol import Timed, TimeLedger
-from suite.parameter_server.topology import Node
 
 Steps = Generator[simpy.Event, Any, None]
-Edge = tuple[str, str, str]
-"""Sender, receiver, what flows."""
 
 TIMESTAMP_BYTES = 4  # a push or a pull carries one scalar besides the model; an inquiry carries nothing else
 
@@ -92,7 +89,6 @@ class Base:
         self.port = Port(self.env)
         self.turns: deque[Timed] = deque()
         self.released = self.env.event()  # hardsync: the update that this round waits for
-        self.root = Node("server", learners=list(range(self.server.workers)))
         self.start()
 
     def start(self) -> None:
@@ -142,11 +138,3 @@ class Base:
         if server.timestamp != entry.read:
             yield serve(transfer)
             server.pull(worker)
-
-    def edges(self) -> list[Edge]:
-        """Who sends what to whom, as this simulation does."""
-        found: list[Edge] = []
-        for node in self.root.below():
-            for below in [child.name for child in node.children] + [f"learner {worker}" for worker in node.learners]:
-                found += [(below, node.name, "gradients"), (node.name, below, "weights")]
-        return found

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from itertools import chain
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import torch
 import torch.distributed as dist
@@ -102,8 +102,8 @@ class Layout:
         broadcast_fan_out: int = 2,
         tested: bool = False,
     ):
-        self.learners = learners
-        one = Node("root", learners=list(range(learners)))
+        self.learners, self.architecture = learners, architecture
+        one = Node("server", learners=list(range(learners)))
         self.servers = (one if architecture == "base" else server_tree(learners, per_leaf, fan_out)).below()
         ranks = {id(node): rank for rank, node in enumerate(self.servers)}
         self.first = first = len(self.servers)  # rank of learner 0
@@ -122,16 +122,15 @@ class Layout:
             self.reports = [(self.processes, sender) for sender in (0, *range(first, self.processes))]
             self.processes += 1
 
-    @classmethod
-    def of(cls, processes: int, **settings: Any) -> Layout:
-        """The layout that takes so many processes. Raises ValueError where none does."""
-        for learners in range(1, processes):
-            layout = cls(learners, **settings)
-            if layout.processes == processes:
-                return layout
-        raise ValueError(
-            f"no number of learners makes a tree of {processes} processes; {processes - 1} or more may do"
-        )
+    def edges(self) -> list[tuple[str, str, str]]:
+        """Who sends what to whom: sender, receiver, gradients or weights."""
+        names = [*(node.name for node in self.servers), *(f"learner {number}" for number in range(self.learners))]
+        found = []
+        for upper, lower in self.pushes:
+            found.append((names[lower], names[upper], "gradients"))
+            if self.architecture != "adv*":  # whose learners hand weights on
+                found.append((names[upper], names[lower], "weights"))
+        return found + [(names[sender], names[receiver], "weights") for sender, receiver in self.weights]
 
     def name(self, rank: int) -> str:
         """What a process is, for a message."""

@@ -26,7 +26,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -50,14 +50,14 @@ AWAITED = 3.0  # seconds in which a server takes a failed learner's last word, i
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """What is trained, and how. Functions must be the same on every process, ``x0`` [d] as well.
+    """What is trained by which processes, and how. Functions and ``x0`` [d] must be the same on every process.
 
     ``fetch`` takes (learner, number) to a mini-batch, ``gradient`` (weights [d], mini-batch) to its loss and
-    gradient [d]. ``n`` is 0 for hardsync. With ``evaluate``, a function of the weights, the last process is a
-    statistics server, which tests them by it after every ``epoch`` updates.
+    gradient [d]. ``n`` is 0 for hardsync. Where the ``layout`` has a statistics server, it tests the weights by
+    ``evaluate`` after every ``epoch`` updates.
     """
 
-    architecture: str
+    layout: Layout
     n: int
     x0: Tensor
     fetch: Callable[[int, int], Any]
@@ -65,7 +65,6 @@ class TrainingJob:
     optimizer: Optimizer
     rate: Callable[[int], float]
     updates: int
-    tree: Mapping[str, int] = field(default_factory=dict)  # per_leaf, fan_out, broadcast_fan_out of Layout
     evaluate: Callable[[Tensor], float] | None = None
     epoch: int = 1
 
@@ -204,16 +203,17 @@ def learn(job: TrainingJob, learner: Learner, downcast: Downcast | None, reports
 def train(group: Group, job: TrainingJob) -> Served | Learner | Observed | None:
     """Train; the root returns Served, another server None, a statistics server Observed.
 
-    Raises ValueError where processes differ or make no tree, and where adv* is to wait for weights; WorkerLost with
-    the name of a process that is gone.
+    Raises ValueError where processes differ or are not those of the layout, and where adv* is to wait for weights;
+    WorkerLost with the name of a process that is gone.
     """
-    if job.architecture not in ("base", "adv", "adv*"):
-        raise ValueError(f"architecture={job.architecture!r} must be 'base', 'adv' or 'adv*'")
-    if job.architecture == "adv*" and job.n == 0:
+    layout = job.layout
+    if layout.architecture not in ("base", "adv", "adv*"):
+        raise ValueError(f"architecture={layout.architecture!r} must be 'base', 'adv' or 'adv*'")
+    if layout.architecture == "adv*" and job.n == 0:
         raise ValueError("Rudra-adv* does not wait for weights, so it cannot run hardsync; use n of 1 or more")
-    tested = job.evaluate is not None
-    layout = Layout.of(group.size, architecture=job.architecture, tested=tested, **job.tree)
-    facts = {"architecture": job.architecture, "n": job.n, "updates": job.updates}
+    if group.size != layout.processes:
+        raise ValueError(f"{layout.learners} learners need {layout.processes} processes, and here are {group.size}")
+    facts = {"architecture": layout.architecture, "n": job.n, "updates": job.updates}
     pushes, weights, told = connect(group, facts, job.x0, layout.pushes, layout.weights, layout.reports)
     rank = group.rank
     if job.evaluate and rank == layout.processes - 1:
@@ -234,7 +234,7 @@ def train(group: Group, job: TrainingJob) -> Served | Learner | Observed | None:
                 downcast.thread.join()
             return learner
         if rank:
-            Inner(below, layout, rank, job.x0, above[0], waits=job.architecture == "adv").run()
+            Inner(below, layout, rank, job.x0, above[0], waits=layout.architecture == "adv").run()
             return None
 
         def tell(timestamp: int, x: Tensor) -> None:

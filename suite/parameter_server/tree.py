@@ -13,7 +13,7 @@ from typing import Any
 import simpy
 
 from reference_impls.contract import GradientRef
-from suite.parameter_server.flat import Base, Edge, Port, Steps
+from suite.parameter_server.flat import Base, Port, Steps
 from suite.parameter_server.topology import Node, receivers, server_tree
 
 
@@ -164,13 +164,6 @@ class AdvStar(Adv):
         yield leaf.port.serve(self.messages.copy)
         self.arrive(leaf, [entry])
         self.delivered[worker] = None
-
-    def edges(self) -> list[Edge]:
-        found = [edge for edge in super().edges() if edge[2] == "gradients"]
-        for sender in range(-1, self.server.workers):
-            name = "root" if sender < 0 else f"learner {sender}"
-            found += [(name, f"learner {child}", "weights") for child in self.receivers(sender)]
-        return found
 
 
 ARCHITECTURES: dict[str, type[Base]] = {"base": Base, "adv": Adv, "adv*": AdvStar}

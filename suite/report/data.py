@@ -152,7 +152,7 @@ def same(before: Mapping[str, str], now: Mapping[str, str]) -> bool:
 
 def same_numbers(before: Mapping[str, str], now: Mapping[str, str]) -> bool:
     """Whether two rows hold the same numbers, to a millionth of the value or a thousandth of its interval."""
-    width = _number(now["high"]) - _number(now["low"]) if now["low"] else 0.0
+    width = float(now["high"]) - float(now["low"]) if now["low"] else 0.0
     near = OF_INTERVAL * width if math.isfinite(width) else 0.0
     return all(_near(before.get(name, ""), now[name], near) for name in NUMBERS)
 
@@ -162,10 +162,6 @@ def _near(before: str, now: str, near: float) -> bool:
         return before == now
     a, b = float(before), float(now)
     return math.isclose(a, b, rel_tol=RELATIVE, abs_tol=max(near, NOTHING))
-
-
-def _number(text: str) -> float:
-    return float(text) if text else math.nan
 
 
 def by_claim(table: Iterable[Row]) -> dict[str, list[Row]]:

@@ -16,18 +16,16 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from suite.claims.estimate import EXACT, GRADES
 from suite.claims.judge import NEEDS, ON_A_CPU, PROFILES, Verdict
 from suite.clock import counted
-from suite.files import write_whole
 from suite.lazy import Figure, pd
 from suite.papers.artifact import Artifact, Groups, Missing, Paper
-from suite.papers.catalogue import PAPERS, entries, published, select
-from suite.papers.measurement import FewSeeds, few_seeds, grades, judge_artifacts, measure, measure_frame, scales
+from suite.papers.catalogue import published, select
+from suite.papers.measurement import FewSeeds, few_seeds, judge_artifacts, measure, measure_frame, scales
 from suite.report import style
 from suite.report.data import encoded, plotted, values
 from suite.runs.archive import Runs
-from suite.runs.run import StoreError, UnusableRun
+from suite.runs.run import UnusableRun, write
 
 SVG = "http://www.w3.org/2000/svg"
 XLINK = "http://www.w3.org/1999/xlink"
@@ -109,12 +107,7 @@ def _drawn(artifact: Artifact, source: Runs, profile: str, few: FewSeeds | None 
     figure = filled(artifact, partial(artifact.draw, frame))
     runs = tuple(sorted(frame.read))
     measurement = measure_frame(artifact, frame) if few else measure(artifact, source, profile, claimed=True)
-    present = {grade.rests_on for grade in grades(artifact.id, measurement).values()}
-    paper = artifact.id.partition("/")[0]
-    if paper in PAPERS and entries(paper):  # a question of ours has no scale
-        present |= scales(artifact, groups, frame, measurement, runs) - {EXACT}  # exact runs beside others: not named
-        present = present or ({EXACT} if runs else set())
-    rests_on = tuple(grade for grade in GRADES if grade in present)
+    rests_on = scales(artifact, groups, frame, measurement, runs)
     at = profile if any(groups.values()) else ""
     return stamped(Drawing(artifact, figure, at, rests_on, runs, groups, few.text if few else ""))
 
@@ -133,16 +126,12 @@ def filled(artifact: Artifact, fill: Callable[[Figure], None]) -> Figure:
 
 def stamped(drawn: Drawing) -> Drawing:
     """The drawing with its stamp at the foot, its long curves thinned."""
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
     figure = drawn.figure
     with style.applied(drawn.artifact.id):
-        if drawn.stamp:  # one small line, in room that the layout leaves free
-            share = STAMP_INCHES / figure.get_figheight()
-            engine = figure.get_layout_engine()
-            if isinstance(engine, ConstrainedLayoutEngine):
-                engine.set(rect=(0, share, 1, 1 - share))
-            figure.text(0.995, 0.01, drawn.stamp, ha="right", va="bottom", fontsize=7, color=style.INK)
+        # One small line, in room that the layout leaves free.
+        share = STAMP_INCHES / figure.get_figheight()
+        figure.set_layout_engine("constrained", rect=(0, share, 1, 1 - share))
+        figure.text(0.995, 0.01, drawn.stamp, ha="right", va="bottom", fontsize=7, color=style.INK)
         style.lighten(figure)
     return drawn
 
@@ -298,13 +287,3 @@ def draw_selection(
         raise UnusableRun(f"not drawn, since stored evidence cannot be used: {', '.join(damaged)}")
     if absent:
         raise DrawingError(f"not drawn, since runs are missing: {', '.join(absent)}")
-
-
-def write(path: Path, data: bytes) -> Path:
-    """Write a file so that it is there whole or not at all. Raises StoreError when that is impossible."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, data)
-    except OSError as error:
-        raise StoreError(f"could not write {path}: {error.strerror}") from error
-    return path

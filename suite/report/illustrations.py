@@ -25,12 +25,14 @@ from matplotlib.axes import Axes
 from matplotlib.category import StrCategoryLocator
 from matplotlib.collections import PathCollection
 from matplotlib.colors import to_hex
-from matplotlib.container import BarContainer, Container
+from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.patches import FancyArrowPatch
 from matplotlib.text import Annotation, Text
 from matplotlib.ticker import FixedLocator
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from suite.papers.catalogue import PAPERS, paper
 from suite.report.drawing import drawing, image
@@ -114,11 +116,7 @@ def printed_values(axes: Any) -> int:
             np.size(cloud.get_facecolor()) == 0 or "printed" in str(cloud.get_label())
         ):
             count += len(np.asarray(cloud.get_offsets()))
-    count += sum(
-        len(group)
-        for group in axes.containers
-        if isinstance(group, Container) and "printed" in str(group.get_label())
-    )
+    count += sum(len(group) for group in axes.containers if "printed" in str(group.get_label()))
     said = [text.get_text() for text in axes.texts] + [axes.get_title(loc="left")]
     return count + sum("printed" in text for text in said)
 
@@ -252,17 +250,12 @@ def unmentioned(root: Path) -> list[Path]:
 
 def noted(path: Path) -> str:
     """The note in a picture; nothing where it has none."""
-    from PIL import Image
-
     with Image.open(path) as picture:
         return str(picture.info.get(NOTE, ""))
 
 
 def with_note(png: bytes, note: str) -> bytes:
     """The picture in few colours, with a note in it."""
-    from PIL import Image
-    from PIL.PngImagePlugin import PngInfo
-
     info = PngInfo()
     info.add_text(NOTE, note, zip=True)
     made = io.BytesIO()

@@ -98,7 +98,8 @@ def number_of(verdict: Verdict) -> str:
     """A claim's number beside the printed one, its verdict and scale, and what a later or corrected rule says."""
     assert verdict.measured is not None
     claim = verdict.claim
-    number = ", ".join(ours(verdict.measured, claim)[:3])
+    every = ours(verdict.measured, claim)
+    number = ", ".join([*every[:3], "…"][: len(every)])
     there = compared(claim)[:3]
     for unit in claim.displayed_unit.split(", "):  # which our number says
         there = [text.removesuffix(f" {unit}") for text in there]
@@ -122,12 +123,9 @@ def board_of_papers(verdicts: Sequence[Verdict]) -> str:
     """A line per paper: claims, how many are measured, decided and stand today, and what stand-ins say; Markdown."""
     rows = []
     for found in _by_paper(verdicts):
-        name, claims = found[0].claim.paper, [v for v in found if v.claim.kind == CLAIM and not v.claim.row_of]
-        mine = [v for v in claims if v.rests_on in ("", *boards.EMPIRICAL)]
-        decided = [v for v in mine if v.decides and v.verdict in boards.DECIDED]
-        told = len(mine), sum(v.measured is not None for v in mine), len(decided), sum(map(boards.stands, decided))
-        beside = boards.counts(Counter(map(boards.stand_in, mine)), boards.STAND_INS.values())
-        rows.append((f"`{name}`", *told, beside))
+        counted = boards.board(found)
+        beside = boards.counts(counted.beside, boards.STAND_INS.values())
+        rows.append((f"`{found[0].claim.paper}`", *_decided(counted), counted.standing, beside))
     return markdown(["paper", "claims", "measured", "decided", "stand today", "stand-ins"], rows, "lrrrrl")
 
 
@@ -228,11 +226,9 @@ def first_table(verdicts: Sequence[Verdict]) -> str:
 
 def headline(counted: boards.Board) -> str:
     """How many empirical claims there are, are measured, decided at their own size, and by a rule that came first."""
-    claims = sum(map(Counter.total, counted.empirical.values()))
+    claims, measured, decided = _decided(counted)
     if not claims:
         return "There are no empirical claims."
-    measured = claims - counted.empirical[boards.NOTHING].total()
-    decided = counted.decides.total() - counted.decides["inconclusive"] - counted.decides["undetermined"]
     excused = f" {counted.excused} that fail by rule are undetermined, since a setting is not printed."
     first = sum(tally["registered"] for tally in counted.order.values())
     return (
@@ -241,6 +237,13 @@ def headline(counted: boards.Board) -> str:
         f"{counted.standing} standing. For {first} of the measured rule and runs stand as they were registered "
         f"before the first of these began.{excused if counted.excused else ''}"
     )
+
+
+def _decided(counted: boards.Board) -> tuple[int, int, int]:
+    """Empirical claims, how many of them are measured, and how many decided at their own size."""
+    claims = sum(map(Counter.total, counted.empirical.values()))
+    decided = counted.decides.total() - counted.decides["inconclusive"] - counted.decides["undetermined"]
+    return claims, claims - counted.empirical[boards.NOTHING].total(), decided
 
 
 def _once(count: int) -> str:

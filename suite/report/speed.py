@@ -9,7 +9,7 @@ matplotlib.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -148,25 +148,21 @@ def tabled(document: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any], di
     return [(name, workload, main) for name, workload in workloads if (main := ratio(workload))]
 
 
-def rows(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
+def rows(document: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     """One row of ``COLUMNS`` for each tabled workload; empty cells are not known, numbers those of ``reasons``."""
-    found: list[tuple[str, ...]] = []
     known = reasons(document)
     for name, workload, main in tabled(document):
         low, high = main["quartiles"]
         share, bound = attained(workload, main["ours"], document["floors"]) or (None, "")
-        found.append(
-            (
-                name if main["ours"] == "ours" else f"{name} ({main['ours']})",
-                f"{main['median']:.2f} x",
-                f"{low:.2f} to {high:.2f}",
-                main["rival"],
-                absent(workload, known),
-                f"{share:.0%}" if share else "",
-                bound,
-            )
+        yield (
+            name if main["ours"] == "ours" else f"{name} ({main['ours']})",
+            f"{main['median']:.2f} x",
+            f"{low:.2f} to {high:.2f}",
+            main["rival"],
+            absent(workload, known),
+            f"{share:.0%}" if share else "",
+            bound,
         )
-    return found
 
 
 def notes(document: Mapping[str, Any]) -> str:

@@ -165,10 +165,8 @@ def reasons(verdict: Verdict, artifact: Artifact) -> Iterator[tuple[str, str]]:
         measure = function_of(artifact.quantities[rule.quantity].value)
         yield "measure", f"{measure.__module__}:{measure.__qualname__.partition('.<locals>')[0]}"
     if measured is not None and measured.spread and measured.finite and not measured.ranged:
-        yield (
-            "power",
-            f"catches a departure of {departures(power(rule, measured), rule.displayed_unit)} four times in five",
-        )
+        caught = departures(power(rule, measured), rule.displayed_unit)
+        yield "power", f"catches a departure of {caught} four times in five"
 
 
 def power(claim: Claim, ours: Estimate) -> tuple[float, ...]:
@@ -179,14 +177,10 @@ def power(claim: Claim, ours: Estimate) -> tuple[float, ...]:
     95%). Only an interval with finite ends tells how they scatter.
     """
     reach = NormalDist().inv_cdf(CAUGHT)
-    tolerances: Iterable[float] = claim.tolerances(len(ours.values)) if claim.rule in ("within", "bound") else (0.0,)
-    given = list(tolerances)
-    given += [given[-1]] * (len(ours.values) - len(given))
-    departures = []
-    for (_, low, high), allowed in zip(ours.spans, given, strict=False):
-        half = (high - low) / 2
-        departures.append(allowed + half + reach * half / 1.96)
-    return tuple(departures)
+    allowed = [*(claim.tolerances(len(ours.values)) if claim.rule in ("within", "bound") else (0.0,))]
+    allowed += [allowed[-1]] * (len(ours.values) - len(allowed))
+    halves = [(high - low) / 2 for _, low, high in ours.spans]
+    return tuple(most + half + reach * half / 1.96 for most, half in zip(allowed, halves, strict=False))
 
 
 def function_of(function: Any) -> Any:

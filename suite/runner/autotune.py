@@ -236,12 +236,11 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any]) -> dict[str, A
     apply(execution)
     device = execution["device"]
     calls, builds, refused = ways(spec, execution)
-    refused |= failing(calls, device)
-    sides = {way: finished(call, device) for way, call in calls.items()}
+    refused |= failing(calls)
     if device == "cpu" and execution["threads"] == 1:
-        seconds = alternating(sides, REPEATS, time.thread_time)
+        seconds = alternating(calls, REPEATS, time.thread_time)
     else:
-        seconds = alternating(sides, REPEATS, rest=REST if device == "cpu" else 0.0)
+        seconds = alternating(calls, REPEATS, rest=REST if device == "cpu" else 0.0)
     middle = {way: median(taken) for way, taken in seconds.items()}
     chosen = preferred(seconds, DEFAULT, MARGIN, STEADY)
     return {
@@ -299,13 +298,13 @@ def ways(spec: RunSpec, execution: Mapping[str, Any]) -> Ways:
     return found
 
 
-def failing(calls: dict[Candidate, Callable[[], object]], device: str) -> dict[str, str]:
+def failing(calls: dict[Candidate, Callable[[], object]]) -> dict[str, str]:
     """Takes out what cannot be done here after all (no memory, no kernel), with the reason. The default must work."""
     refused = {}
     for way, call in list(calls.items()):
         leave_if_late()
         try:
-            finished(call, device)()
+            call()
         except RuntimeError as error:  # also torch's own for memory
             if way == DEFAULT:
                 raise
@@ -315,7 +314,7 @@ def failing(calls: dict[Candidate, Callable[[], object]], device: str) -> dict[s
 
 
 def update_call(spec: RunSpec, execution: Mapping[str, Any], problem: Any) -> Callable[[], object]:
-    """A call that makes the next update as such a run does.
+    """A call that makes the next update as such a run does, and returns when its work is done on the device.
 
     Not gradients alone: what an algorithm does beside them is a good part of a small network's update, and a captured
     or native update takes it in. Whatever fails, fails in a call.
@@ -330,14 +329,8 @@ def update_call(spec: RunSpec, execution: Mapping[str, Any], problem: Any) -> Ca
         made = set_up(settings, 0, problem, problem.inputs, problem.targets)
         return update_of(build(RunSpec(spec.experiment, settings), Context(Path(), execution), made))
 
-    return lambda: begun()()
+    def update() -> None:
+        begun()()
+        synchronise(execution["device"])
 
-
-def finished(call: Callable[[], object], device: str) -> Callable[[], object]:
-    """A call that returns when its work is done on the device."""
-
-    def waited() -> None:
-        call()
-        synchronise(device)
-
-    return waited
+    return update

@@ -35,8 +35,7 @@ from suite.runs.lease import Lease
 from suite.runs.run import DamagedRun, Outcome, UnreadableRun, encode
 from suite.runs.store import Store
 from suite.training import checkpoint_file
-from suite.training import numerics as execution
-from suite.training.numerics import record, recorded
+from suite.training.numerics import choose, record, recorded
 
 PROBED_SECONDS = 30.0  # of a processor from which on a run is worth a probe of its host, of a third of a second
 
@@ -132,10 +131,12 @@ def _open(
         folder, begun, lost = open_folder(claim, environment.code_digest())
         told.append(lost)
         claims.enter_context(present(folder, fraction))  # measuring the execution takes a while too
-        refine = partial(decide, around.store, resolve(spec.experiment), spec)
-        fixed, changed = with_build(
-            folder, spec, execution.fixed(folder, spec, around.device, around.threads, refine)
-        )
+        execution: Mapping[str, Any] | None = recorded(folder)
+        if execution is None:
+            chosen = choose(spec, around.device, around.threads)
+            execution = decide(around.store, resolve(spec.experiment), spec, chosen)
+            record(folder, execution)
+        fixed, changed = with_build(folder, spec, execution)
         told.append(changed)
     except OutOfTime:  # while its execution was measured
         claim.forget()

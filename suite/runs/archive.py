@@ -325,18 +325,15 @@ def take(source: Path, root: Path) -> list[str]:
     except (OSError, zipfile.BadZipFile) as error:
         raise StoreError(f"{source} holds no runs under way: {error}") from error
     with archive:
-        files: dict[str, list[tuple[str, str, zipfile.ZipInfo]]] = {}
-        for info in archive.infolist():
-            run_id, *rest = info.filename.split("/")
+        names: dict[str, list[str]] = {}  # by run
+        for name in archive.namelist():
+            run_id, *rest = name.split("/")
             if not is_run_id(run_id) or len(rest) != 2 or not all(map(plain_name, rest)):
-                raise DamagedRun(f"{source}: {info.filename[:200]!r} is not a file of a run under way")
-            files.setdefault(run_id, []).append((rest[0], rest[1], info))
+                raise DamagedRun(f"{source}: {name[:200]!r} is not a file of a run under way")
+            names.setdefault(run_id, []).append(name)
         if sum(info.file_size for info in archive.infolist()) > MOST_BYTES:
             raise DamagedRun(f"{source}: its files unpack to more than {MOST_BYTES:,} bytes")
-        wanted = [r for r in files if r not in store.ids() and not store.partial(r).exists()]
+        wanted = [r for r in names if r not in store.ids() and not store.partial(r).exists()]
         for run_id in wanted:
-            for claim, name, info in files[run_id]:
-                folder = store.partial(run_id) / claim
-                folder.mkdir(parents=True, exist_ok=True)
-                (folder / name).write_bytes(archive.read(info))
+            archive.extractall(store.root / "partial", names[run_id])
     return wanted

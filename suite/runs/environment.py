@@ -133,14 +133,12 @@ def describe(execution: dict[str, Any], begun: Mapping[str, str]) -> dict[str, A
     """
     device = execution.get("device", "cpu")
     facts = device_facts(device) if "torch" in sys.modules else {"device": device}
-    return {
-        "machine": machine(),
-        "versions": versions(),
-        "device": facts,
-        "execution": execution,
-        **begun,
-        **revision(),
-    }
+    return {**provenance(), "device": facts, "execution": execution, **begun}
+
+
+def provenance() -> dict[str, Any]:
+    """The host, the versions of packages and the revision, without importing torch."""
+    return {"machine": machine(), "versions": versions(), **revision()}
 
 
 # package -> folder that holds it; the catalogue adds those of papers from elsewhere

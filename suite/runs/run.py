@@ -11,9 +11,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
-from suite.files import shortened
+from suite.files import shortened, write_whole
 from suite.lazy import pd
 from suite.runs.tables import read_table
 from suite.spec import ID_LENGTH, SCHEMA, RunSpec
@@ -27,6 +28,16 @@ LONGEST_NAME = 128  # bytes of a file's name
 
 class StoreError(ValueError):
     """A store that cannot be read or written as asked."""
+
+
+def write(path: Path, data: bytes) -> Path:
+    """Write a file so that it is there whole or not at all. Raises StoreError when that is impossible."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, data)
+    except OSError as error:
+        raise StoreError(f"could not write {path}: {error.strerror}") from error
+    return path
 
 
 class UnusableRun(StoreError):

@@ -18,6 +18,7 @@ takes the present one as wanted. The same test against the level finds what has 
 from __future__ import annotations
 
 import math
+import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -25,7 +26,7 @@ from typing import Any
 
 from suite.claims.intervals import holm
 from suite.lazy import scipy
-from suite.speed.baselines import GateError, Sessions, baseline, place, read, write
+from suite.speed.baselines import GateError, Sessions, baseline, find_baseline, place, read, write
 from suite.speed.rank_shift import detectable, lower_limit, p_value, shift
 
 FLOOR = 0.05  # slowdowns below this are nobody's regression
@@ -107,8 +108,14 @@ def accept(documents: Sequence[Mapping[str, Any]], folder: Path, *, anew: bool =
     return path
 
 
-def judged(base: Mapping[str, Any], new: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """``compare`` with a baseline, and as ``creeping`` what is slower than the level of ``folder`` alone."""
+def judged(new: Mapping[str, Any], folder: Path, only: str = "") -> dict[str, Any]:
+    """``compare`` with the baseline in ``folder``, and as ``creeping`` what is slower than the level there alone.
+
+    ``only`` is a regular expression: workloads of the baseline that it does not find are left out. Raises GateError
+    without a baseline.
+    """
+    base = baseline([read(find_baseline(folder, new["machine"]["class"]))])
+    base["workloads"] = {name: row for name, row in base["workloads"].items() if re.search(only, name)}
     found = compare(base, new)
     known, seen = level(folder, new), {row["workload"] for row in found["rows"] if row["slower"]}
     crept = compare(known, new)["rows"] if known else []
@@ -119,10 +126,8 @@ def judged(base: Mapping[str, Any], new: Mapping[str, Any], folder: Path) -> dic
 def alarms(pairs: Sequence[tuple[Sessions, Sessions]]) -> list[bool]:
     """Which of (sessions before, sessions now) became slower, the larger part of the sessions being the baseline."""
     level = ALARM / 2 / max(len(pairs), 1)
-    p_values = []
-    for old, now in pairs:
-        at = threshold(max(old, now, key=len), level)
-        p_values.append(p_value(_flat(now), _flat(old), at))
+    most = [threshold(max(pair, key=len), level) for pair in pairs]
+    p_values = [p_value(_flat(now), _flat(old), at) for (old, now), at in zip(pairs, most, strict=True)]
     return holm(p_values, ALARM / 2)
 
 

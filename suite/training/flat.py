@@ -51,10 +51,10 @@ class Layout:
         self.d = self.segments[-1].stop
 
     def views(self, vector: Tensor) -> list[Tensor]:
-        """The parts of a vector [d] in the tensors' order, shapes and layout."""
-        start = vector.storage_offset()
+        """The parts of a vector [d], or of rows [n, d], in the tensors' order, shapes (after n) and layout."""
+        start, rows, along = vector.storage_offset(), vector.shape[:-1], vector.stride()[:-1]
         return [
-            vector.as_strided(shape, stride, start + part.start)
+            vector.as_strided((*rows, *shape), (*along, *stride), start + part.start)
             for part, shape, stride in zip(self.segments, self.shapes, self.strides, strict=True)
         ]
 
@@ -184,17 +184,8 @@ class FlatModule(Layout):
             parts.append(part.reshape(-1))
         torch.cat(parts, out=out)
 
-    def named_rows(self, points: Tensor) -> dict[str, Tensor]:
-        """The parameters of points [n, d] by name, each [n, ...], as views in the bound layout."""
-        places = zip(self.names, self.segments, self.shapes, self.strides, strict=True)
-        start, (rows, along) = points.storage_offset(), (len(points), points.stride(0))
-        return {
-            name: points.as_strided((rows, *shape), (along, *stride), start + part.start)
-            for name, part, shape, stride in places
-        }
-
     def flatten_rows(self, grads: Mapping[str, Tensor]) -> Tensor:
-        """Inverse of ``named_rows``: gradients by name, each [n, ...], as rows [n, d]."""
+        """Inverse of ``named``: gradients by name, each [n, ...], as rows [n, d]."""
         parts = []
         for name in self.names:
             part = grads[name]
@@ -204,7 +195,7 @@ class FlatModule(Layout):
         return torch.cat(parts, 1)
 
     def named(self, x: Tensor) -> dict[str, Tensor]:
-        """The parameters of a point [d] by name, as views in the bound layout."""
+        """The parameters of a point [d], or of several [n, d], by name, as views [...] or [n, ...] in the layout."""
         return dict(zip(self.names, self.views(x), strict=True))
 
     def named_buffers(self, buffers: Tensor) -> dict[str, Tensor]:

@@ -42,7 +42,7 @@ from typing import Any
 
 import torch
 
-from reference_impls.contract import GradientRef, Points, Turn
+from reference_impls.contract import GradientRef, Turn
 from suite.clock import WallClock
 from suite.communication.collectives import CountingCollective
 from suite.experiment import Context, Outcome, OutOfTime
@@ -181,8 +181,14 @@ class TrainingRun:
 
     def update(self, turn: Turn) -> None:
         """One turn: gather the batches, compute the gradients, apply them."""
-        points, examples = self.request(turn)
+        made, settings = self.made, self.spec.settings
+        if settings.get("restart") and any(at == turn.t for at, _ in settings.get("drops", ())):
+            self.state = self.algorithm.restart(self.state)
         before, lr = self.state, self.rate(turn.t)
+        points = self.algorithm.points(before, turn)
+        if made.problem.dropout:
+            seed_masks(seed(self.spec.seed, "dropout", turn.t), made.x0.device)
+        examples = made.order.indices(points.batch, self.members)  # [n, b]
         if self.step is not None:
             self.state, self.buffers, seen = self.step(turn, points, before, self.buffers, examples, lr)
             self.recorder.add(turn.t, seen)
@@ -195,16 +201,6 @@ class TrainingRun:
             if self.recorder.wants(turn.t):
                 self.recorder.add(turn.t, {"loss": losses.mean(), **self.algorithm.observe(before, self.state)})
         self.t = turn.t + 1
-
-    def request(self, turn: Turn) -> tuple[Points, torch.Tensor]:
-        """Points and examples [n, b] of a turn's gradients; dropout's masks are those of the turn from here on."""
-        made, settings = self.made, self.spec.settings
-        if settings.get("restart") and any(at == turn.t for at, _ in settings.get("drops", ())):
-            self.state = self.algorithm.restart(self.state)
-        points = self.algorithm.points(self.state, turn)
-        if made.problem.dropout:
-            seed_masks(seed(self.spec.seed, "dropout", turn.t), made.x0.device)
-        return points, made.order.indices(points.batch, self.members)
 
     def rate(self, t: int) -> torch.Tensor:
         """Learning rate of turn t, by the last drop at or before it, as a cached 0-d tensor on the device."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -65,9 +65,6 @@ def choose(spec: RunSpec, device: str, threads: int) -> dict[str, Any]:
     }
 
 
-Refine = Callable[[dict[str, Any]], Mapping[str, Any]]
-
-
 def recorded(folder: Path) -> dict[str, Any] | None:
     """The execution recorded in a run's partial folder; None where there is none that a run could have.
 
@@ -87,17 +84,6 @@ def sound(execution: Mapping[str, Any]) -> bool:
         and execution["threads"] > 0
         and (named or execution["path"] != "native")
     )
-
-
-def fixed(
-    folder: Path, spec: RunSpec, device: str, threads: int, refine: Refine = lambda execution: execution
-) -> Mapping[str, Any]:
-    """The execution recorded in a run's partial folder; chosen, refined and recorded there if it is new."""
-    if (known := recorded(folder)) is not None:
-        return known
-    execution = refine(choose(spec, device, threads))
-    record(folder, execution)
-    return execution
 
 
 def record(folder: Path, execution: Mapping[str, Any]) -> None:

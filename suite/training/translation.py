@@ -132,8 +132,8 @@ def beam_search(network: Any, source: Tensor, mask: Tensor, width: int, limit: i
     done = torch.zeros(count, width, dtype=torch.bool, device=device)
     history = torch.empty(count, width, 0, dtype=torch.int64, device=device)
     for _ in range(limit):
-        step = network.step(encoded, word, state)
-        logs = torch.log_softmax(step.logits, 1).view(count, width, -1)
+        logits, stepped = network.step(encoded, word, state)
+        logs = torch.log_softmax(logits, 1).view(count, width, -1)
         vocabulary = logs.shape[2]
         stay = torch.full_like(logs, -torch.inf)
         stay[:, :, END] = 0.0
@@ -141,7 +141,7 @@ def beam_search(network: Any, source: Tensor, mask: Tensor, width: int, limit: i
         scores, places = (scores[:, :, None] + logs).flatten(1).topk(width, 1)
         parent, word = places // vocabulary, places % vocabulary
         rows = (parent + width * torch.arange(count, device=device)[:, None]).flatten()
-        state = step.state[rows]
+        state = stepped[rows]
         before = done.gather(1, parent)
         lengths = lengths.gather(1, parent) + ~before
         history = torch.cat((history.gather(1, parent[:, :, None].expand_as(history)), word[:, :, None]), 2)

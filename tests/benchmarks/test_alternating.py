@@ -6,7 +6,7 @@ from collections import namedtuple
 
 import pytest
 
-from benchmarks.measuring import Alternation, Side, Timer, hopeless, stolen_percent
+from benchmarks.measuring import Alternation, Side, hopeless, stolen_percent, timed
 
 
 def scripted(seconds: dict[str, float]):
@@ -82,7 +82,7 @@ def test_a_side_runs_with_its_own_number_of_threads(threads):
     seen = []
     before = torch.get_num_threads()
     try:
-        Timer("cpu")(Side(lambda updates: seen.append(torch.get_num_threads()), threads, in_process=threads), 1)
+        timed(Side(lambda updates: seen.append(torch.get_num_threads()), threads, in_process=threads), 1)
     finally:
         torch.set_num_threads(before)
     assert seen == [threads]

@@ -8,7 +8,7 @@ import torch
 from benchmarks import floors as measured
 from benchmarks.floors import COPIES, floors
 from benchmarks.ours import FLOAT, calls, gradient
-from benchmarks.workloads import LEARNERS, named
+from benchmarks.workloads import LEARNERS, WORKLOADS
 from suite.models.table import counts
 from suite.report.speed import attained
 
@@ -26,7 +26,7 @@ def test_the_limit_is_the_slower_of_operations_and_bytes():
 
 
 def test_gradients_at_one_point_are_one_batch():
-    hard = named(f"full/CIFAR-10, {LEARNERS} learners, mu=4, hardsync")
+    hard = next(w for w in WORKLOADS if w.name == f"full/CIFAR-10, {LEARNERS} learners, mu=4, hardsync")
     assert calls(hard) == gradient("caffe_cifar_full", 4 * LEARNERS).calls
     assert calls(hard) < LEARNERS * gradient("caffe_cifar_full", 4).calls
 

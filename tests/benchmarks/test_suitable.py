@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from benchmarks import sides
-from benchmarks.workloads import named
+from benchmarks.workloads import WORKLOADS
 
-LIGHT, HEAVY = named("LeNet/MNIST, M=16"), named("ResNet-50/224x224, M=16")
+BY_NAME = {workload.name: workload for workload in WORKLOADS}
+LIGHT, HEAVY = BY_NAME["LeNet/MNIST, M=16"], BY_NAME["ResNet-50/224x224, M=16"]
 
 
 def test_a_compiler_that_is_not_there_is_a_reason_and_no_failure(monkeypatch):
@@ -33,7 +34,7 @@ def test_both_sides_train_the_same_workload_and_learn(monkeypatch):
         "full/CIFAR-10, 30 learners, mu=4, hardsync",
         "full/CIFAR-10, 30 learners, mu=4, lambda-softsync",
     ):
-        workload = named(name)
+        workload = BY_NAME[name]
         loop = plain.loop(workload, "cpu", plain.Form())
         before = [p.clone() for p in loop.modules[0].parameters()]
         loop.run(1)

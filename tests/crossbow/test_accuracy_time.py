@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 
 from suite.clock import Link
-from suite.model_averaging.time_to_accuracy import MultiGpuServer, epochs_to_accuracy, time_to_accuracy
+from suite.model_averaging.time_to_accuracy import MultiGpuServer, epochs_to_accuracy
 
 
 def test_median_of_the_last_five_by_hand():
     """Epochs 5 to 8 have medians 0.3, 0.4, 0.5, 0.9: 0.5 is reached at epoch 7."""
     curve = [0.1, 0.2, 0.3, 0.4, 0.9, 0.5, 0.9, 0.95]
     assert epochs_to_accuracy(curve, 0.5) == 7
-    assert time_to_accuracy([10.0 * (i + 1) for i in range(8)], curve, 0.5) == 70.0
 
 
 def test_equal_counts_as_reached_and_a_spike_does_not():
@@ -24,7 +23,6 @@ def test_never_reached_too_short_or_diverged():
     assert epochs_to_accuracy([0.99] * 4, 0.5) is None
     assert epochs_to_accuracy([], 0.5) is None
     assert epochs_to_accuracy([0.7] * 100, 0.71) is None
-    assert time_to_accuracy([1.0, 2.0], [0.9, 0.9], 0.5) is None
     assert epochs_to_accuracy([0.9, 0.9, math.nan, 0.9, 0.9, 0.9, 0.9], 0.5) is None
 
 

@@ -8,7 +8,7 @@ import torch
 from suite.data.order import FixedCycle
 from suite.data.transforms import Augmentation, Augmented, CropFlip
 from suite.spec import RunSpec
-from suite.training.build import assemble
+from suite.training.build import assemble, random_classification
 
 RULE = CropFlip(crop=6, margin=2)
 NUMBERS, WORKERS = torch.tensor([0, 3, 3]), torch.tensor([0, 0, 1])
@@ -44,8 +44,8 @@ def test_refuses_a_crop_that_does_not_fit(height: int, width: int):
 
 def settings(**more):
     return {
-        "data": {"name": "colours", "transform": "signed", "examples": 64},
-        "model": {"name": "crossbow_resnet32"},
+        "data": {"name": "digits", "transform": "signed", "size": 32, "examples": 64},
+        "model": {"name": "lenet_small"},
         "algorithm": {"name": "sgd"},
         "descent": {"rule": "caffe"},
         "rate": 0.1,
@@ -69,7 +69,7 @@ def test_training_reads_augmented_pictures_and_tests_plain_ones():
     before, labels = plain.problem.fetch(examples[0])
     after, same = made.problem.fetch(codes[0])
     assert torch.equal(labels, same)
-    assert before.shape == after.shape == (4, 3, 32, 32)
+    assert before.shape == after.shape == (4, 1, 32, 32)
     assert not torch.equal(before, after)
     assert torch.equal(plain.test_inputs, made.test_inputs)
     with pytest.raises(ValueError, match="augment: unknown settings"):
@@ -77,15 +77,12 @@ def test_training_reads_augmented_pictures_and_tests_plain_ones():
 
 
 def test_recomputed_batch_norm_statistics_are_those_of_the_point():
-    made = assemble(RunSpec("train", settings()).settings, 0, EXECUTION, None)
-    x, inputs = made.x0, made.problem.inputs[:32]
-    found = made.problem.recomputed_buffers(x, inputs, chunk=16)
-    flat = made.problem.flat
-    first = flat.module[0] if not hasattr(flat.module, "conv1") else flat.module.conv1
-    flat.load(x)
+    problem = random_classification({"name": "crossbow_resnet32"}, 32, EXECUTION, channels_last=True)
+    flat, inputs = problem.flat, problem.inputs
+    found = problem.recomputed_buffers(flat.point(), inputs, chunk=16)
     with torch.no_grad():
-        parts = [first(made.problem.transform(part)) for part in inputs.split(16)]
+        parts = [flat.module.conv1(problem.transform(part)) for part in inputs.split(16)]
     mean = torch.stack([part.mean((0, 2, 3)) for part in parts]).mean(0)
     torch.testing.assert_close(found[:16], mean, rtol=1e-4, atol=1e-5)
     assert flat.module.training
-    assert torch.equal(flat.buffers, made.problem.b0()), "the module is left as it was"
+    assert torch.equal(flat.buffers, problem.b0()), "the module is left as it was"

@@ -16,7 +16,7 @@ from suite.runner.autotune import alternating, decide, measure_training, preferr
 from suite.spec import RunSpec
 from suite.training.gradients import native
 from suite.training.loop import train
-from suite.training.numerics import apply, choose, fixed
+from suite.training.numerics import apply, choose
 
 
 def experiment(answers, seconds=1000.0):
@@ -123,7 +123,7 @@ def timed(monkeypatch: pytest.MonkeyPatch) -> dict:
         return {way: [seen["seconds"].get(str(way), 1.0)] * repeats for way in sides}
 
     monkeypatch.setattr(choices, "alternating", alternating)
-    monkeypatch.setattr(choices, "failing", lambda calls, device: {})
+    monkeypatch.setattr(choices, "failing", lambda calls: {})
     monkeypatch.setattr(native, "Native", Compiled)
     return seen
 
@@ -235,12 +235,6 @@ def test_a_measurement_ends_with_the_time_that_was_given():
     assert len(alternating({"a": lambda: order.append("a")}, 3)["a"]) == 3
 
 
-def test_an_execution_is_fixed_once(tmp_path):
-    spec = digits(0)
-    first = fixed(tmp_path, spec, "cpu", 1, lambda execution: execution | {"path": "vectorised"})
-    assert fixed(tmp_path, spec, "cpu", 2, lambda execution: pytest.fail("chosen again")) == first
-
-
 def test_precision_is_strict():
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     apply(choose(RunSpec("train"), "cpu", 1))
@@ -269,7 +263,7 @@ def test_what_fails_when_it_is_tried_is_refused_and_the_default_must_work():
 
     other = choices.DEFAULT._replace(path="captured")
     calls = {choices.DEFAULT: lambda: None, other: out_of_memory}
-    assert choices.failing(calls, "cpu") == {"captured, channels-last": "CUDA out of memory. Tried to allocate"}
+    assert choices.failing(calls) == {"captured, channels-last": "CUDA out of memory. Tried to allocate"}
     assert set(calls) == {choices.DEFAULT}
     with pytest.raises(torch.OutOfMemoryError):
-        choices.failing({choices.DEFAULT: out_of_memory}, "cpu")
+        choices.failing({choices.DEFAULT: out_of_memory})

@@ -197,8 +197,7 @@ def main() -> int:
     parser.add_argument("--rows", type=Path, help="keep the counts of each trial here, and go on from them")
     chosen = parser.parse_args()
     torch.set_num_threads(1)
-    for name in ("digits", "colours"):
-        load_images(name, "test")  # what reads them is imported once
+    load_images("digits", "test")  # what reads them is imported once
     known = chosen.rows.read_text(encoding="utf-8").splitlines() if chosen.rows and chosen.rows.exists() else ()
     rows: list[Row] = [json.loads(line) for line in known]
     pair = chosen.kills // 12  # each takes three new interpreters

@@ -131,6 +131,13 @@ def test_a_record_of_no_execution_is_none(tmp_path: Path, change: dict):
     assert recorded(tmp_path) is None
 
 
+def test_an_execution_is_chosen_once(cut: Path, monkeypatch):
+    monkeypatch.setattr("suite.runner.execute.decide", lambda *given: pytest.fail("chosen again"))
+    record(folder_of(cut), choose(SPEC, "cpu", 1) | {"path": "vectorised"})
+    assert [report.state for report in compute(cut, SPEC)] == ["stored"]
+    assert Store(cut).read(SPEC.id).environment["execution"]["path"] == "vectorised"
+
+
 NATIVE = choose(SPEC, "cpu", 1) | {"path": "native", "build": "first"}
 
 

@@ -77,7 +77,7 @@ def test_runs_that_the_suite_comes_with_are_left_out_where_only_missing_ones_are
 ):
     shipped = {spec.id for spec in toy.runs("smoke")["draws"]}
     part = set(sorted(shipped)[1:])
-    monkeypatch.setattr(command, "committed_ids", lambda: part)
+    monkeypatch.setattr(command.planning, "committed_ids", lambda: part)
     assert run("toy/table1", missing=True) == 0
     said = f"1 run stored, 0 already there, 0 left for later, 0 failed, {len(part)} come with the suite"
     assert last(capsys) == said

@@ -14,10 +14,10 @@ from suite.data.cache import cached
 from suite.experiment import Context
 from suite.files import write_whole
 from suite.papers.catalogue import experiment
-from suite.report.drawing import write
 from suite.runner.execute import RunnerConfig, execute
 from suite.runs.archive import Archive, export, merge
 from suite.runs.comparison import relation
+from suite.runs.run import write
 from suite.runs.store import Store
 from suite.training import checkpoint, machine_code
 

@@ -76,8 +76,8 @@ class Written:
 
 def test_the_updates_timed_at_a_batch_size_follow_one_another_from_its_first():
     trainer, told = Written(), []
-    method = Method(trainer, (0,), 0.5, 100, None, told.append)
-    method.time([4, 8], 3)
+    method = Method(trainer, (0,), 0.5, 100, 0.01, 3, None, told.append)
+    method.time([4, 8])
     for batch in (4, 8):
         spans = [(first, last) for size, first, last in trainer.asked if size == batch]
         assert spans == [(number, number + 1) for number in range(len(spans))]

@@ -67,12 +67,12 @@ def test_updates_repeat_with_batch_norm_and_dropout():
 
 def test_a_budget_ends_with_the_answer_so_far():
     """Here it ends in the fifth of nine runs, when each batch size has been counted once."""
-    method = Method(Trainer(linear, F.mse_loss, line(), 0.02, 0.2), (0, 1, 2), 1.0, 20_000, None, print)
+    method = Method(Trainer(linear, F.mse_loss, line(), 0.02, 0.2), (0, 1, 2), 1.0, 20_000, 0.01, 2, None, print)
     method.tell = lambda p: setattr(method, "deadline", -math.inf) if p.doing == "counting" and p.done == 4 else None
     method.trainer.begin(0)
-    method.time([8, 32, 64], 2)
+    method.time([8, 32, 64])
     method.deadline = math.inf
-    method.count([64, 32, 8], 0.01)
+    method.count([64, 32, 8])
     assert method.answer().unfinished == "5 of 9 runs were not counted within the budget"
     assert [len(u.seen) for u in method.answer().counted] == [1, 1, 2]
 

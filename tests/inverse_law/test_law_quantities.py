@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from fabricated_frames import frame_of, measured, student, verdict
 from law_worlds import BATCHES, KNEE, columns, inverse, loop, power, search, searches
 
 from paper_figures.inverse_law import fig1, fig2, misfits, settings
-from paper_figures.inverse_law.law import exponent, families, law_fit
+from paper_figures.inverse_law.law import as_tested, exponent, families, law_fit
 from paper_figures.inverse_law.misfits import FAR
 from paper_figures.inverse_law.settings import BY_NAME, ROWS
 from suite.batch_size.law import Updates, fit_inverse_law
@@ -28,6 +30,17 @@ def close(values: Any, **within: float) -> Any:
 
 
 # ---------------------------------------------------------------- which searches a number is read from
+
+
+def test_no_crossing_lies_after_the_test_that_found_it() -> None:
+    """A test at 12 that passed and one that was cut short; at the other threshold the search found it before."""
+    rows = [("training", 8, 0.9, False), ("training", 10, 0.1, True), ("training", 12, 0.4, False)]
+    tests = pd.DataFrame(rows, columns=["monitor", "update", "loss", "cut"])
+    run = SimpleNamespace(
+        curve=lambda name: tests, spec=SimpleNamespace(settings={"monitors": {"training": [1.0, 0.5, 0.3]}}),
+        results={"thresholds_training": [1.0, 0.5, 0.3], "crossed_training": [7, 20, -1]},
+    )  # fmt: skip
+    assert as_tested(run)["crossed_training"] == [7, 12, -1]
 
 
 def test_a_curve_is_read_from_the_sizes_whose_seeds_are_all_stored() -> None:
@@ -224,8 +237,8 @@ def test_words_follow_the_law() -> None:
     found = measured("inverse_law/fig2d/misfit", true)
     assert found.values == close((0.0,), abs=0.02)
     assert found.note == (
-        "seven sittings of Europarl de-en; updates fall by 89% at most from the smallest batches to the largest; "
-        "BLEU 10.0 to 11.0 where they end"
+        "seven sittings of Europarl de-en, 100 to 6400 words; updates fall by 89% at most from the smallest batches "
+        "to the largest; BLEU 10.0 to 11.0 where they end"
     )
     assert (verdict("inverse_law/fig2d/law", true), verdict("inverse_law/fig2d/law", root)) == (
         "reproduced", "not reproduced",
@@ -273,6 +286,7 @@ def test_answers_tell_the_largest_misfit_and_the_onset() -> None:
     ]
     seen = [abs(u.seen[0] / fit.predict(u.batch) - 1) for fit, counted in fits for u in counted]  # seeds are alike
     assert found["largest-misfit"].values == close((100 * max(seen),))
+    assert found["left-out-misfit"].values == close((5.0,), rel=0.02), "a twentieth above the law of all others"
     assert found["onset-batches"].values == (2.0,) * 5
     assert list(found["onset-thresholds"].values) == sorted(found["onset-thresholds"].values, reverse=True)
 

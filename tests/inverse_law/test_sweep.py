@@ -43,9 +43,11 @@ def context_in(folder: Path, **changes):
     return Context(folder, {**EXECUTION, **changes})
 
 
-def test_the_sweep_reports_the_definition(tmp_path):
+@pytest.mark.parametrize("statistics", [False, True], ids=["", "batch norm"])
+def test_the_sweep_reports_the_definition(tmp_path, small_networks, statistics):
     """Every loss, recomputed update by update with the plain formula, against what the search found."""
-    spec = spec_of(sample=60)
+    changes = {"model": {"name": "tiny_bn", "channels": 1, "input_size": 28}, "growth": 1.0} if statistics else {}
+    spec = spec_of(sample=60, **changes)
     found = sweep(spec, context_in(tmp_path))
     trainer = Trainer(spec, context_in(tmp_path))
     assert isinstance(trainer.backend, AutogradGradients)
@@ -129,10 +131,10 @@ def test_an_update_in_place_is_that_of_gradient_and_step_one_after_the_other(tmp
     assert isinstance(inplace.step, NativeStep if path == "native" else ForeachStep)
     general.step = None
     start = inplace.start()
-    before = start.x.clone()
+    before = start.state.x.clone()
     found, wanted = inplace.advance(start, 0, 20), general.advance(general.start(), 0, 20)
-    assert torch.equal(start.x, before)
-    assert not torch.equal(found.x, before)
+    assert torch.equal(start.state.x, before)
+    assert not torch.equal(found.state.x, before)
     closeness = {"rtol": 0, "atol": 0} if path == "native" else {"rtol": 1e-5, "atol": 1e-6}
     torch.testing.assert_close(found, wanted, **closeness)
 

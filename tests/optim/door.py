@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,8 +19,10 @@ from reference_impls.local_sgd import DiLoCo as Outer
 from reference_impls.local_sgd import LocalSGD as Mean
 from reference_impls.local_sgd import PostLocalSGD as LateMean
 from reference_impls.matex_agd import DelayedSGD as Exchange
+from suite import optim
 from suite.communication.collectives import CompletedSum, Local
 from suite.optim import EASGD, ISGD, SMA, DelayedSGD, DiLoCo, LocalSGD, PostLocalSGD
+from suite.optim.steps import Steps
 from suite.training.optimizers import ALL, Stepped, TorchSGD
 
 EXAMPLES, BATCH, UPDATES, RATE = 96, 12, 18, 0.1
@@ -83,7 +87,6 @@ METHODS = {
     "ISGD": Method(
         _face(ISGD, batches=4, zeta=0.5, margin=0.1, stop=3), partial(Chart, batches=4, zeta=0.5, stop=3, margin=0.1)
     ),
-    "DelayedSGD, synchronous": Method(_face(DelayedSGD), Exchange),
     "DelayedSGD, layer-wise": Method(_face(DelayedSGD, layerwise=True), partial(Exchange, order="backward")),
     "DelayedSGD, layer-wise in buckets": Method(
         _face(DelayedSGD, layerwise=True, order="all", bucket_bytes=1000),
@@ -96,6 +99,24 @@ METHODS = {
     ),
     "DelayedSGD, delay 1": Method(_face(DelayedSGD, delay=1), partial(Exchange, delay=1), drains=1),
     "DelayedSGD, delay 3": Method(_face(DelayedSGD, delay=3), partial(Exchange, delay=3), drains=3),
+}
+
+
+def _by_default(kind: Any) -> Method:
+    """An optimiser at its defaults, and the update rule that it is made of."""
+    several = {"learners": 2} if "learners" in inspect.signature(kind).parameters else {}
+    make = _face(kind, **several)
+
+    def algorithm(optimizer: Any, collective: Any) -> Algorithm[Any]:
+        return replace(make(network()).core.algorithm, optimizer=optimizer, collective=collective)
+
+    return Method(make, algorithm, **several)
+
+
+METHODS |= {  # every other optimiser that needs no setting besides a rate
+    name: _by_default(kind)
+    for name, kind in vars(optim).items()
+    if isinstance(kind, type) and issubclass(kind, Steps) and name not in {*METHODS, "Softsync"}
 }
 
 

@@ -53,8 +53,8 @@ OPTIMISERS = {
     "Softsync": Optimiser(served, {"n": 2}),
 }
 EXPORTED = {name: getattr(optim, name) for name in optim.__all__}
-OPTIMISERS |= {  # those that need no setting besides a rate
-    name: Optimiser(kind, {})
+OPTIMISERS |= {  # those that need no setting besides a rate, in rounds that end within STEPS
+    name: Optimiser(kind, {"local_steps": 3} if "local_steps" in inspect.signature(kind).parameters else {})
     for name, kind in EXPORTED.items()
     if isinstance(kind, type) and issubclass(kind, Algorithm) and name not in (*OPTIMISERS, "PostLocalSGD")
 }

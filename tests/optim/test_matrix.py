@@ -26,7 +26,7 @@ def as_stated(said: str, name: str, processes: int, feature: str) -> bool:
 @pytest.mark.parametrize("name", OPTIMISERS)
 def test_one_process(name: str, feature: str):
     said = tried(Job(name, Group(dist.HashStore(), 0, 1, 30.0, "gloo")), feature)
-    assert as_stated(said, name, 1, feature), said
+    assert as_stated(said, name, 1, feature), f"{said}\nIf that is meant: a refusal with its reason in matrix.py"
 
 
 @pytest.mark.processes

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import torch
 from torch import Tensor
 
 from suite.communication.group import Group, WorkerLost
+from suite.parameter_server.messages import Layout
 from suite.parameter_server.processes import Observed, TrainingJob, train
 from suite.parameter_server.servers import Served
 from suite.training.optimizers import CaffeSGD
@@ -39,10 +39,10 @@ def start() -> Tensor:
     return torch.ones(DIMENSIONS, dtype=torch.float64)
 
 
-def base_job(n: int, updates: int, gradient: Any) -> TrainingJob:
+def base_job(n: int, updates: int, gradient: Any, learners: int = 2) -> TrainingJob:
     """One server over learners of the quadratic, whose mini-batches are (learner, number)."""
     return TrainingJob(
-        "base", n, start(), lambda *names: names, lambda x, names: gradient(x, *names),
+        Layout(learners), n, start(), lambda *names: names, lambda x, names: gradient(x, *names),
         CaffeSGD(MOMENTUM), lambda t: RATE, updates,
     )  # fmt: skip
 
@@ -81,7 +81,7 @@ def serve_and_lose(group: Group, n: int, updates: int, report: str) -> None:
 
 
 def disagree(group: Group) -> None:
-    train(group, base_job(group.rank, 3, gradient))
+    train(group, base_job(group.rank, 3, gradient, learners=1))
 
 
 def dyadic(x: Tensor, part: Tensor) -> tuple[float, Tensor]:
@@ -93,10 +93,11 @@ def dyadic_rows(learner: int, number: int) -> Tensor:
     return (torch.arange(4, dtype=torch.float64) * (3 * learner + 1) + 5 * number) % 8
 
 
-def tree_job(architecture: str, n: int, updates: int, gradient: Any = dyadic) -> TrainingJob:
+def tree_job(architecture: str, n: int, updates: int, gradient: Any = dyadic, evaluate: Any = None) -> TrainingJob:
+    layout = Layout(4, architecture, per_leaf=2, fan_out=2, tested=evaluate is not None)
     return TrainingJob(
-        architecture, n, torch.zeros(4, dtype=torch.float64), dyadic_rows, gradient,
-        CaffeSGD(0.5), lambda t: 0.125, updates, tree={"per_leaf": 2, "fan_out": 2},
+        layout, n, torch.zeros(4, dtype=torch.float64), dyadic_rows, gradient,
+        CaffeSGD(0.5), lambda t: 0.125, updates, evaluate, epoch=3,
     )  # fmt: skip
 
 
@@ -116,8 +117,7 @@ def serve_and_test(group: Group, architecture: str, updates: int, done: str) -> 
             time.sleep(0.01)
         return distance(x)
 
-    job = replace(tree_job(architecture, 2, updates), evaluate=patient, epoch=3)
-    found = train(group, job)
+    found = train(group, tree_job(architecture, 2, updates, evaluate=patient))
     if isinstance(found, Observed):
         return {"losses": [list(loss) for loss in found.losses], "tests": found.tests}
     if isinstance(found, Served):

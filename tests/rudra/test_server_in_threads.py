@@ -58,7 +58,7 @@ def test_a_job_has_the_values_of_its_recorded_clocks(learners: int, n: int, monk
     monkeypatch.setattr(
         processes, "connect", lambda group, *others: [[below[group.rank - 1]] if group.rank else above, [], []]
     )
-    job = replace(bodies.base_job(n, 12, bodies.gradient), rate=rate)
+    job = replace(bodies.base_job(n, 12, bodies.gradient, learners), rate=rate)
     groups: list[Any] = [SimpleNamespace(rank=rank, size=learners + 1) for rank in range(learners + 1)]
     with ThreadPoolExecutor(learners + 1) as threads:
         served, *others = threads.map(lambda group: processes.train(group, job), groups)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from simulated_systems import COSTS
 
-from suite.parameter_server.placement import simulation
+from suite.parameter_server.messages import Layout
 from suite.parameter_server.topology import Node, server_tree
 
 
@@ -43,8 +42,7 @@ def test_impossible_trees_are_refused(values: tuple[int, int, int]) -> None:
 
 
 def edges(architecture: str, learners: int) -> dict[str, list[tuple[str, str]]]:
-    tree = {} if architecture == "base" else {"tree": {"per_leaf": 3, "fan_out": 2}}
-    made = simulation({"architecture": architecture, **COSTS, **tree}, learners, 1, 4, 0).edges()
+    made = Layout(learners, architecture, per_leaf=3, fan_out=2).edges()
     return {what: [(a, b) for a, b, kind in made if kind == what] for what in ("gradients", "weights")}
 
 
@@ -67,3 +65,9 @@ def test_adv_star_broadcasts_over_the_learners_links() -> None:
     senders = [sender for sender, _ in edges("adv*", 14)["weights"]]
     assert senders.count("root") == 1
     assert sum(sender.startswith("learner") for sender in senders) == 13
+
+
+def test_in_the_broadcast_tree_a_learner_sends_to_two_unless_told() -> None:
+    weights = [edge for edge in Layout(6, "adv*").edges() if edge[2] == "weights"]
+    pairs = [("root", 0), ("learner 0", 1), ("learner 0", 2), ("learner 1", 3), ("learner 1", 4), ("learner 2", 5)]
+    assert weights == [(sender, f"learner {child}", "weights") for sender, child in pairs]

@@ -135,12 +135,6 @@ def test_a_learner_waits_while_its_last_gradient_is_on_the_way() -> None:
     assert system.ledger.communicating == pytest.approx(5.5 - 3)
 
 
-def test_in_the_broadcast_tree_a_learner_sends_to_two_unless_told() -> None:
-    weights = [edge for edge in made(AdvStar, Server(6, 1), [1.0] * 6).edges() if edge[2] == "weights"]
-    pairs = [("root", 0), ("learner 0", 1), ("learner 0", 2), ("learner 1", 3), ("learner 1", 4), ("learner 2", 5)]
-    assert weights == [(sender, f"learner {child}", "weights") for sender, child in pairs]
-
-
 def test_learners_are_dealt_over_the_machines_in_turn() -> None:
     assert placement(5, 2) == [3, 2, 3, 2, 3]
     assert placement(6, 4) == [2, 2, 1, 1, 2, 2]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
@@ -25,7 +25,15 @@ from suite.training.loop import rounds
 from suite.training.loss_reading import LossReading
 from suite.training.optimizers import in_place
 
-Judge = Callable[[Any], dict[str, Any]]
+
+class Trained(NamedTuple):
+    """What an update goes on from. A replay that left the statistics where they are would test what never was."""
+
+    state: Any  # of the algorithm
+    buffers: Tensor  # [workers, q] of each worker's network, such as the running statistics of batch norm
+
+
+Judge = Callable[[Trained], dict[str, Any]]
 
 
 class SteppedSgd:
@@ -42,7 +50,6 @@ class SteppedSgd:
         self.flat, self.rate, self.workers = self.problem.flat, rate, workers
         self.algorithm = in_place(SGD(optimizer, in_process(workers)), self.flat.x.device)
         self.step = backend.step(self.algorithm)
-        self.buffers = self.problem.b0()[None].repeat(workers, 1)
         self.seconds = 0.0  # spent on updates alone
         self.looked: dict[str, Tensor] = {}  # by sample, what the order of its next test depends on; in checkpoints
 
@@ -54,45 +61,47 @@ class SteppedSgd:
         """How a monitor reads the loss of a state on a sample, against a threshold."""
         raise NotImplementedError
 
-    def start(self) -> Any:
-        """The state before the first update."""
-        return self.algorithm.init(self.flat.point())
+    def start(self) -> Trained:
+        """What the first update goes on from."""
+        return Trained(self.algorithm.init(self.flat.point()), self.problem.b0()[None].repeat(self.workers, 1))
 
-    def advance(self, state: Any, first: int, last: int) -> Any:
-        """The state after updates ``first`` .. ``last - 1``; the one passed in stays as it is."""
+    def advance(self, trained: Trained, first: int, last: int) -> Trained:
+        """What updates ``first`` .. ``last - 1`` make of it; what is passed in stays as it is."""
         began = time.perf_counter()
-        state = mine = copied(state)
+        mine = trained = copied(trained)
         for t in range(first, last):
-            state = self.update(state, t)
-        if self.step is not None and state is not mine:
-            state = copied(state)  # a captured update keeps one state, which the next call overwrites
+            trained = self.update(trained, t)
+        if self.step is not None and trained.state is not mine.state:
+            trained = copied(trained)  # a captured update keeps one state, which the next call overwrites
         self.seconds += time.perf_counter() - began
-        return state
+        return trained
 
-    def update(self, state: Any, t: int) -> Any:
-        """The state after update t; the one passed in may be overwritten."""
+    def update(self, trained: Trained, t: int) -> Trained:
+        """What update t makes of it; what is passed in may be overwritten."""
+        state, buffers = trained
         turn = next(rounds(self.workers, start=t))
         points, examples = self.algorithm.points(state, turn), self.examples(t)
         if self.step is None:
-            losses, sums, self.buffers = compute_gradients(self.backend, points, self.buffers, examples)
-            return self.algorithm.update(state, turn, losses, sums, self.rate)
-        state, self.buffers, _ = self.step(turn, points, state, self.buffers, examples, self.rate)
-        return state
+            losses, sums, buffers = compute_gradients(self.backend, points, buffers, examples)
+            return Trained(self.algorithm.update(state, turn, losses, sums, self.rate), buffers)
+        state, buffers, _ = self.step(turn, points, state, buffers, examples, self.rate)
+        return Trained(state, buffers)
 
-    def load(self, state: Any) -> None:
-        """Put the weights of a state, and the first worker's buffers, into the network."""
-        self.flat.load(self.algorithm.model(state), self.buffers[0])
+    def load(self, trained: Trained) -> None:
+        """Put its weights, and the first worker's buffers, into the network."""
+        self.flat.load(self.algorithm.model(trained.state), trained.buffers[0])
 
 
-def copied(state: Any) -> Any:
-    """A state of tensors that may be overwritten."""
-    return type(state)(*(tensor.clone() for tensor in state))
+def copied(trained: Trained) -> Trained:
+    """Tensors that may be overwritten."""
+    state, buffers = trained
+    return Trained(type(state)(*(tensor.clone() for tensor in state)), buffers.clone())
 
 
 class SearchRun:
     """One run of a search. ``judge`` adds results about the state in which it ended."""
 
-    def __init__(self, spec: RunSpec, context: Context, trainer: SteppedSgd, judge: Judge = lambda state: {}):
+    def __init__(self, spec: RunSpec, context: Context, trainer: SteppedSgd, judge: Judge = lambda trained: {}):
         self.spec, self.context, self.trainer, self.judge = spec, context, trainer, judge
         self.diverged = False
 
@@ -126,7 +135,7 @@ class SearchRun:
             "tests": [[t.monitor, t.update, *t.reading] for t in self.search.tests],
         }
         looked = {f"looked/{name}": losses for name, losses in self.trainer.looked.items()}
-        checkpoint.save(self.context.folder, state, values, {"buffers": self.trainer.buffers, **looked})
+        checkpoint.save(self.context.folder, state, values, looked)
         self.saved = time.monotonic()
         if self.context.late:
             raise OutOfTime
@@ -141,7 +150,7 @@ class SearchRun:
         if found is None:
             return Search(watched, state, **grid)
         state, values, tensors = found
-        update, trainer.seconds, trainer.buffers = values["update"], values["seconds"], tensors["buffers"]
+        update, trainer.seconds = values["update"], values["seconds"]
         for name, losses in trainer.looked.items():
             losses.copy_(tensors[f"looked/{name}"])
         for monitor in watched:

@@ -94,7 +94,8 @@ class Trainer(SteppedSgd):
         reader = self.backend.reader(*self.samples[sample])
         if reader.last is not None:
             self.looked[sample] = reader.last
-        return lambda state, threshold: reader.read(self.algorithm.model(state), self.buffers[0], threshold)
+        model = self.algorithm.model
+        return lambda trained, threshold: reader.read(model(trained.state), trained.buffers[0], threshold)
 
 
 def check(spec: RunSpec, context: Context) -> None:
@@ -115,9 +116,8 @@ def gradient_noise(spec: RunSpec, context: Context) -> Outcome:
     """
     apply(context.execution)
     settings, trainer = spec.settings, Trainer(spec, context)
-    point = trainer.algorithm.model(trainer.advance(trainer.start(), 0, settings["warm"]))
+    state, buffers = trainer.advance(trainer.start(), 0, settings["warm"])
+    point = trainer.algorithm.model(state)
     stream = partial(seed, spec.seed, "noise")
-    table = gradient_variances(
-        trainer.backend, point, trainer.buffers, settings["batches"], settings["draws"], stream
-    )
+    table = gradient_variances(trainer.backend, point, buffers, settings["batches"], settings["draws"], stream)
     return Outcome("finished", {}, {"variance": table})

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from paper_figures.inverse_law.experiments.search import SearchRun, SteppedSgd
+from paper_figures.inverse_law.experiments.search import SearchRun, SteppedSgd, Trained
 from suite.data.order import WordOrder
 from suite.data.text import Pair, load_pairs
 from suite.experiment import Context, Outcome
@@ -68,8 +68,8 @@ class Trainer(SteppedSgd):
                 logits = self.flat.module(inputs)
                 yield word_loss(logits, target, "sum").item(), int((target != 0).sum())
 
-        def read(state: Any, threshold: float) -> LossReading:
-            self.load(state)
+        def read(trained: Trained, threshold: float) -> LossReading:
+            self.load(trained)
             return read_loss(chunks(), self.test_examples, threshold)
 
         return read
@@ -81,10 +81,10 @@ def search(spec: RunSpec, context: Context) -> Outcome:
     unseen = test_pairs(spec, context)
     trainer = Trainer(spec, context)
 
-    def judge(state: Any) -> dict[str, Any]:
+    def judge(trained: Trained) -> dict[str, Any]:
         if not unseen:
             return {}
-        trainer.load(state)
+        trainer.load(trained)
         return judged(trainer, spec, unseen)
 
     return SearchRun(spec, context, trainer, judge).run()

@@ -35,9 +35,10 @@ def asleep(x: Tensor, seconds: float) -> tuple[float, Tensor]:
 def part(group: Group, settings: Mapping[str, Any], system: str, run_seed: int) -> dict[str, Any] | None:
     """A learner's seconds of computing and communicating, or the staleness of the gradients of updates to count."""
     drawn = GammaDurations(settings["seconds"], settings["jitter"], run_seed)
+    layout = Layout(settings["learners"], system, per_leaf=settings["per_leaf"])
     job = TrainingJob(
-        system, settings["n"], torch.zeros(settings["numbers"]), lambda learner, number: drawn(learner), asleep,
-        CaffeSGD(0.0), lambda t: 0.0, settings["updates"], tree={"per_leaf": settings["per_leaf"]},
+        layout, settings["n"], torch.zeros(settings["numbers"]), lambda learner, number: drawn(learner), asleep,
+        CaffeSGD(0.0), lambda t: 0.0, settings["updates"],
     )  # fmt: skip
     found = train(group, job)
     if isinstance(found, Served):

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from suite.claims.board import NOTHING, WORDS, board, word
 from suite.claims.judge import NEEDS, PROFILES, VERDICTS, Verdict
@@ -22,17 +21,19 @@ from suite.papers.measurement import besides, judge_artifacts, measurements
 from suite.report.answers import Answer, AnswerError, Told, answers, beside_claims
 from suite.report.curves import curves
 from suite.report.data import encoded, values
-from suite.report.drawing import DrawingError, drawing, image, naming, table_of, write
+from suite.report.drawing import DrawingError, drawing, image, naming, table_of
 from suite.report.readme import first_told
-from suite.report.site.render import ASSETS, HERE, render
+from suite.report.site.render import ASSETS, HERE, INDEX, render
+from suite.report.site.single import joined
 from suite.report.verdict_details import departure_ledgers, function_of, reasons, runs_and_environments, runs_behind
 from suite.runs.archive import Runs
 from suite.runs.environment import ROOT, revision
-from suite.runs.run import StoreError, UnusableRun
+from suite.runs.run import StoreError, UnusableRun, write
 
 ALL_WORDS = tuple(dict.fromkeys((*VERDICTS, *WORDS.values())))
-INDEX = "index.html"
 MARK = b"sgd-suite"  # stands in every page
+
+Tell = Callable[[str], None]  # is told of each paper
 
 
 @dataclass
@@ -52,8 +53,7 @@ class Row:
     @property
     def tally(self) -> Counter[str]:
         """Claims by what is said of them, in the order of the boards."""
-        counted = Counter(map(word, self.verdicts))
-        return Counter({name: counted[name] for name in ALL_WORDS if counted[name]})
+        return Counter(sorted(map(word, self.verdicts), key=ALL_WORDS.index))
 
     @property
     def triples(self) -> str:
@@ -74,14 +74,6 @@ class Section:
         return [verdict for row in self.artifacts for verdict in row.verdicts]
 
 
-def rows_of(which: Paper) -> list[Row]:
-    """The paper's artifacts, then those that nothing measures yet, which have a name and claims alone."""
-    found = {artifact.id: artifact for artifact in which.artifacts}
-    for claim in published(which.name):
-        found.setdefault(claim.artifact, Artifact(claim.artifact, claim.artifact.partition("/")[2]))
-    return list(map(Row, found.values()))
-
-
 @dataclass(frozen=True)
 class Site:
     """The files of a site by their paths in it, the index first, and how many artifacts they show.
@@ -97,10 +89,10 @@ class Site:
         return f"{counted(self.artifacts, 'artifact')}, {counted(len(self.files), 'file')}"
 
 
-def make_site(source: Runs, tell: Callable[[str], None] = lambda line: None, selectors: Sequence[str] = ()) -> Site:
+def make_site(source: Runs, tell: Tell, selectors: Sequence[str]) -> Site:
     """The site of the selected artifacts. The same runs and the same code give the same bytes.
 
-    ``tell`` is told of each paper. Raises SelectorError.
+    Raises SelectorError.
     """
     source, sections = read_once(source), chosen(selectors)
     made, faults = dict[str, bytes](), list[str]()
@@ -108,8 +100,7 @@ def make_site(source: Runs, tell: Callable[[str], None] = lambda line: None, sel
         rows = section.artifacts
         for before, row, after in zip([None, *rows], rows, [*rows[1:], None], strict=False):
             row.verdicts = judge_artifacts(section.paper, [row.artifact.id], None, source)
-            around = {"before": before, "after": after}
-            row.files, fault = files(section.paper, row.artifact, row.verdicts, source, around)
+            row.files, fault = files(section.paper, row, source, before, after)
             made |= row.files
             faults += [fault] if fault else []
         tell(f"{section.paper.name}: {counted(len(rows), 'artifact')}")
@@ -118,15 +109,18 @@ def make_site(source: Runs, tell: Callable[[str], None] = lambda line: None, sel
 
 
 def write_site(
-    source: Runs, out: Path, tell: Callable[[str], None] = lambda line: None, selectors: Sequence[str] = ()
+    source: Runs, out: Path, tell: Tell = lambda line: None, selectors: Sequence[str] = (), *, single: bool = False
 ) -> tuple[Path, Site]:
     """Write ``make_site`` into ``out``; its index and the site. Raises StoreError where it cannot be written.
 
-    Pages of an earlier report that this one does not have are removed, as its index would not lead to them.
+    With ``single`` all pages are in one file, ``report.html``. Otherwise pages of an earlier report that this one
+    does not have are removed, as its index would not lead to them.
     """
-    index = Path(out) / INDEX
+    index = Path(out) / ("report.html" if single else INDEX)
     check_place(index)
     site = make_site(source, tell, selectors)
+    if single:
+        return write(index, joined(site.files).encode()), site
     for path, data in site.files.items():
         write(Path(out) / path, data)
     there = (*Path(out).glob("*.html"), *Path(out).glob("*/*.html"))
@@ -150,11 +144,16 @@ def check_place(page: Path) -> None:
 
 
 def chosen(selectors: Sequence[str]) -> list[Section]:
-    """The selected artifacts by paper; of whole papers also what nothing measures yet. Raises SelectorError."""
+    """The selected artifacts by paper; of whole papers also what nothing measures yet, which has a name and claims.
+
+    Raises SelectorError.
+    """
     sections = list[Section]()
     for which, artifacts in select(selectors):
-        wanted = {artifact.id for artifact in artifacts}
-        sections.append(Section(which, [row for row in rows_of(which) if row.artifact.id in wanted or not selectors]))
+        found = {artifact.id: artifact for artifact in artifacts}
+        for claim in () if selectors else published(which.name):
+            found.setdefault(claim.artifact, Artifact(claim.artifact, claim.artifact.partition("/")[2]))
+        sections.append(Section(which, list(map(Row, found.values()))))
     return sections
 
 
@@ -197,14 +196,15 @@ def _needed(verdicts: list[Verdict]) -> Iterator[tuple[str, int, int]]:
 
 
 def files(
-    paper: Paper, artifact: Artifact, found: list[Verdict], source: Runs, around: Mapping[str, Any]
+    paper: Paper, row: Row, source: Runs, before: Row | None, after: Row | None
 ) -> tuple[dict[str, bytes], str]:
-    """Path in the site -> bytes, of an artifact; ``around`` is what the page says of the others.
+    """Path in the site -> bytes, of an artifact between two others of the paper.
 
     The second value is the programming error that kept the artifact from being drawn, or nothing.
     """
     made: dict[str, bytes] = {}
-    name, measured = artifact.id, artifact in paper.artifacts
+    artifact, found, name = row.artifact, row.verdicts, row.artifact.id
+    measured = artifact in paper.artifacts
     drawn, undrawn, fault = None, "" if measured else "No experiment measures this artifact yet.", ""
     try:
         drawn = drawing(artifact, source)
@@ -239,7 +239,8 @@ def files(
         environments=environments,
         runs=runs,
         module=module_of(artifact),
-        **around,
+        before=before,
+        after=after,
     )
     return {f"{name}.html": page} | made, fault
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 ASSETS = ("site.css", "site.js")
+INDEX = "index.html"
 SYMBOLS = dict(zip(VERDICTS, ("✓", "✗", "≈", "○", "=", "?", "⌂", "!"), strict=True))
 MEANINGS = {
     "reproduced": "Our whole interval satisfies the claim's rule.",

@@ -6,29 +6,15 @@ import base64
 import hashlib
 import mimetypes
 import re
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from urllib.parse import unquote, urljoin, urlsplit
 
-from suite.report.drawing import write
-from suite.report.site.build import INDEX, Site, check_place, make_site
-from suite.report.site.render import ASSETS
-from suite.runs.archive import Runs
+from suite.report.site.render import ASSETS, INDEX
 
 APART = "article{margin-top:6rem}"  # between two pages
 ADDRESSES = re.compile(r'(?<=\s)(id|aria-labelledby|href|src)="([^"]*)"')
 # Links to files that are not inside, and small copies of pictures that are.
 LEFT_OUT = re.compile(r'<ul class="files">.*?</ul>\n|<a class="picture"[^>]* aria-hidden="true">.*?</a>', re.DOTALL)
-
-
-def write_single(
-    source: Runs, out: Path, tell: Callable[[str], None] = lambda line: None, selectors: Sequence[str] = ()
-) -> tuple[Path, Site]:
-    """Write ``out/report.html``: the pages that ``make_site`` makes of these arguments."""
-    page = Path(out) / "report.html"
-    check_place(page)
-    site = make_site(source, tell, selectors)
-    return write(page, joined(site.files).encode()), site
 
 
 def joined(site: Mapping[str, bytes]) -> str:

@@ -284,7 +284,5 @@ class Vectorised(Backend):
         batch = tuple(torch.stack(parts) for parts in zip(*batches, strict=True))
         flat = self.flat
         with self.problem.kernels:
-            grads, (losses, after) = self._function(
-                points if flat is None else flat.named_rows(points), buffers, batch
-            )
+            grads, (losses, after) = self._function(points if flat is None else flat.named(points), buffers, batch)
         return losses, grads if flat is None else flat.flatten_rows(grads), after
