@@ -41,7 +41,7 @@ def test_a_search_steps_where_its_pictures_lie(monkeypatch, path):
     monkeypatch.setattr(sweep, "backend_of", lambda execution, problem: PATHS[path](problem))
     spec = RunSpec("inverse_law/sweep", SETTINGS)
     trainer = sweep.Trainer(spec, Context(Path(), choose(spec, "cuda", 1)))
-    state = trainer.advance(trainer.start(), 0, 2)
+    state, _ = trainer.advance(trainer.start(), 0, 2)
     assert trainer.algorithm.model(state).device.type == "cuda"
     for inputs, targets in trainer.samples.values():
         assert inputs.device.type == targets.device.type == "cuda"
