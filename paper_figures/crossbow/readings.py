@@ -83,6 +83,11 @@ def epochs(frame: Frame, group: str, target: float) -> list[float]:
     return [math.inf if count is None else float(count) for count in found]
 
 
+def arrivals(frame: Frame, groups: Iterable[str], target: float) -> list[float]:
+    """``epochs`` of the runs of all these groups."""
+    return [count for group in groups for count in epochs(frame, group, target)]
+
+
 def late_arrival(accuracies: Sequence[float]) -> float:
     """Epochs to the paper's 99% of LeNet; a curve that ends before counts as there in the epoch after its last."""
     found = epochs_to_accuracy(list(accuracies), settings.LENET_TARGET)
@@ -175,14 +180,14 @@ def pair(
 
 def refuse_floor(frame: Frame, groups: Sequence[str], target: float) -> None:
     """Raise Missing where most runs of a stand-in take the least epochs that the metric can tell."""
-    found = [count for group in groups for count in epochs(frame, group, target)]
+    found = arrivals(frame, groups, target)
     if frame.profile != "paper" and 2 * found.count(float(WINDOW)) > len(found):
         raise Missing(f"a stand-in that takes more than {WINDOW} epochs, the least that the metric can tell")
 
 
 def described(frame: Frame, groups: Sequence[str], target: float, *texts: str) -> str:
     """A note: what it is, the accuracy compared at, what stood in, and how many runs never got there."""
-    found = [count for group in groups for count in epochs(frame, group, target)]
+    found = arrivals(frame, groups, target)
     missed = len(found) - sum(map(math.isfinite, found))
     late = f"{missed} of {len(found)} runs never reached the target" if missed else ""
     least = found.count(float(WINDOW))

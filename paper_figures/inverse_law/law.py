@@ -206,8 +206,8 @@ def searches(frame: Frame, groups: Iterable[str]) -> list[Search]:
             run = frame.stored[row["run"]]
             settings = run.spec.settings
             batch = settings["batch"] if "batch" in settings else settings["words"]
-            kept = settings.get("model", {}).get("name") != "resnet20"
-            found.append(Search(batch, row["seed"], float(settings["limit"]), row if kept else as_tested(run)))
+            normed = settings.get("model", {}).get("name") == "resnet20"  # the one network here with batch norm
+            found.append(Search(batch, row["seed"], float(settings["limit"]), as_tested(run) if normed else row))
     return found
 
 
@@ -219,10 +219,10 @@ def as_tested(run: Run) -> Mapping[str, Any]:
     """
     tests, found = run.curve("tests"), dict(run.results)
     for monitor in run.spec.settings["monitors"]:
-        seen = tests[(tests["monitor"] == monitor) & ~tests["cut"].astype(bool)]
-        passed = [seen["update"][seen["loss"] < below].min() for below in found[f"thresholds_{monitor}"]]
+        seen = tests[(tests["monitor"] == monitor) & ~tests["cut"]]
+        passed = [seen["update"][seen["loss"] < below].min() for below in found[f"thresholds_{monitor}"]]  # or NaN
         both = zip(found[f"crossed_{monitor}"], passed, strict=True)
-        found[f"crossed_{monitor}"] = [int(test) if test < at or at < 0 <= test else at for at, test in both]
+        found[f"crossed_{monitor}"] = [at if math.isnan(test) or 0 <= at <= test else int(test) for at, test in both]
     return found
 
 

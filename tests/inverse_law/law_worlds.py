@@ -19,7 +19,7 @@ Law = Callable[[RunSpec, str], float]
 
 def search(spec: RunSpec, group: str, law: Law, scatter: float = 0.0) -> dict[str, Any]:
     """Each threshold takes 1.7 times the updates of the one above; a seed is late or early by a factor of its own."""
-    tests = dict[str, list[Any]](monitor=[], update=[], loss=[], cut=[])
+    tests = {"monitor": ["training"], "update": [1], "loss": [math.inf], "cut": [False]}
     results: dict[str, Any] = {"settings": spec.settings, "bleu_beam": 10.0 + spec.seed, "tables": {"tests": tests}}
     size = spec.settings.get("batch", spec.settings.get("words"))
     late = math.exp(random.Random(f"{spec.seed} {size}").gauss(0, scatter))
