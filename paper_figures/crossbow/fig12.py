@@ -40,7 +40,7 @@ C = plots.bar_panel(
 
 
 def speed_up(run: Run, learners: int) -> Interval:
-    """Throughput over one learner's, repeats interleaved; the interval holds the middle 80% of them."""
+    """Throughput over one learner's, repeats interleaved; the interval is the middle 80% of ten or more, or all."""
     values = sorted(run.results[f"over_one_{learners}"])
     tenth = len(values) // 10
     return Interval(median(values), values[tenth], values[-1 - tenth], len(values), None)
