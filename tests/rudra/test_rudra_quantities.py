@@ -218,13 +218,15 @@ def verdict(name: str, frame: Frame) -> str:
     ).verdict
 
 
-WITHOUT_RUNS = ("push-10ms", "hardware-node-peak", "imagenet-model-parameters")  # arithmetic on what is printed
+WITHOUT_RUNS = ("push-10ms", "imagenet-model-parameters")  # arithmetic on what is printed
 
 
 def test_a_node_peaks_at_what_its_processors_add_up_to() -> None:
-    """Four processors of eight cores at 3.84 GHz, 8 flop per cycle, in Gflop/s."""
-    peak = quantity("table1/hardware-node-peak").of(frame_of({"none": [None]}))
-    assert peak.values == (pytest.approx(983.04),)
+    """Section 4.1 prints 982 Gflop/s: four processors of eight cores of 3.84 GHz, rounded, at 8 flop per cycle."""
+    assert 4 * 8 * 3.835 * 8 < 982 < 4 * 8 * 3.845 * 8
+
+
+def test_a_push_takes_as_long_as_an_idle_link() -> None:
     assert quantity("fig2/push-10ms").of(frame_of({"none": [None]})).values == (pytest.approx(3.125),)
 
 
