@@ -35,36 +35,38 @@ ALG2 = Artifact(
 )
 
 
-def hard_chases(frame: Frame, group: str) -> list[list[int]]:
-    """By run, the steps of each acceleration whose loss was still above the limit when Algorithm 2 first computed it.
+def hard_chases(frame: Frame, group: str) -> list[list[tuple[int, float]]]:
+    """By run, the least and most steps of each acceleration whose loss was above the limit when Algorithm 2 began.
 
-    The others were over before they began: the SGD step of Algorithm 1 had brought them below the limit.
+    The others were over before: the SGD step of Algorithm 1 had brought them below the limit. One that ``stop`` or
+    the end of the run cut off might have needed any number of steps more.
     """
     table = frame.table("updates", group)
-    found: dict[str, list[int]] = {run: [] for run in frame[group]["run"]}
+    found: dict[str, list[tuple[int, float]]] = {run: [] for run in frame[group]["run"]}
     for (run, _), rows in table[table["chasing"]].groupby(["run", "iteration"]):
-        if rows["loss"].iloc[0] > rows["limit"].iloc[0]:
-            found[run].append(len(rows))
+        if (above := rows["loss"] > rows["limit"].iloc[0]).iloc[0]:
+            found[run].append((len(rows), np.inf if above.iloc[-1] else len(rows)))
     return list(found.values())
 
 
 def steps_needed(group: str, frame: Frame) -> Interval:
-    """Median steps until a loss is no longer above the limit, ``stop`` out of the way; extremes over the seeds.
+    """Median of the least steps until a loss is no longer above the limit; extremes over seeds, of least and most.
 
     Raises Missing where no acceleration was left to Algorithm 2.
     """
-    medians = [float(np.median(steps)) for steps in hard_chases(frame, group) if steps]
+    medians = [np.median(steps, 0) for steps in hard_chases(frame, group) if steps]
     if not medians:
         raise Missing("an acceleration that the SGD step had not ended")
-    return Interval(float(np.median(medians)), min(medians), max(medians), len(medians), None)
+    least, most = np.transpose(medians)  # [seeds] each
+    return Interval(float(np.median(least)), float(min(least)), float(max(most)), len(medians), None)
 
 
 def told(group: str, frame: Frame) -> str:
     chosen, every = settings_of(frame, group), [steps for run in hard_chases(frame, group) for steps in run]
     return (
         f"zeta = {chosen['algorithm']['zeta'] / chosen['rate']:g} rates: {len(every)} accelerations that the SGD "
-        f"step had not ended, {sum(steps > 5 for steps in every)} of which needed more than 5 steps, the longest "
-        f"{max(every):g} or more"
+        f"step had not ended, {sum(least > 5 for least, _ in every)} of which needed more than 5 steps and "
+        f"{sum(most > least for least, most in every)} were cut off, the longest after {max(every)[0]}"
     )
 
 

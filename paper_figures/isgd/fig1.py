@@ -71,10 +71,13 @@ def mean_correlation(found: Any) -> float:
 
 
 def speed_spread(found: Any) -> float:
-    """(max - min) / mean of the ten losses, averaged over 20 epochs around the one that halves their mean."""
+    """(max - min) / mean of the ten losses, averaged over 20 epochs around the one that halves their mean.
+
+    Raises Missing where none does.
+    """
     mean = found.mean(1)
     below = (mean < mean[0] / 2).nonzero()[0]
-    middle = int(below[0]) if len(below) else len(found)
+    middle = int(finite(min(below, default=math.inf), f"losses that halve within {len(found)} epochs"))
     around = found[max(0, middle - 10) : middle + 10].mean(0)
     return float((around.max() - around.min()) / around.mean())
 
@@ -104,9 +107,9 @@ def completed(group: str, of: Callable[[Any], float], frame: Frame) -> Interval:
     return Interval(first, first, first if math.isfinite(at) else NEVER, 1)
 
 
-def finite(at: float, what: str) -> float:
-    """An epoch that must have come. Raises Missing otherwise."""
-    if not math.isfinite(at):
+def finite(at: float, what: str, latest: float = math.inf) -> float:
+    """An epoch that must have come, and at the latest then. Raises Missing otherwise."""
+    if not math.isfinite(at) or at > latest:
         raise Missing(what)
     return at
 
@@ -159,7 +162,7 @@ def stay_trained(frame: Frame) -> float:
     """Share of the 500 epochs after the second completion in which the two fastest batches are below 0.1."""
     found = long(frame, "iid")
     fastest = done(found).argsort()[:2]
-    from_there = int(finite(done(found)[fastest[1]], "two batches that are done"))
+    from_there = int(finite(done(found)[fastest[1]], "500 epochs after two batches are done", len(found) - 500))
     return float((found[from_there : from_there + 500, fastest] < 0.1).all(1).mean())
 
 
@@ -186,7 +189,7 @@ def less_correlated(frame: Frame) -> float:
 def late_variation(frame: Frame) -> float:
     """Deviation over mean of the losses of batches 8 and 9 in the 200 epochs after both are done, the smaller."""
     found = long(frame, "single")
-    from_there = int(finite(done(found)[[8, 9]].max(), "batches 8 and 9 fully trained"))
+    from_there = int(finite(done(found)[[8, 9]].max(), "200 epochs after batches 8 and 9 are done", len(found) - 200))
     after = found[from_there : from_there + 200, [8, 9]]
     return float((after.std(0) / after.mean(0)).min())
 
@@ -222,7 +225,7 @@ def draw(
     for claim in at_400:
         axes.plot(400, printed_value(claim), "o", markersize=7, label="printed: batches 3, 4", **PRINTED)
     for claim in trained:
-        axes.plot(printed_value(claim), TRAINED, "D", markersize=7, label="printed: two trained", **PRINTED)
+        axes.plot(printed_value(claim), TRAINED, "D", markersize=7, label="printed: trained", **PRINTED)
     handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))  # each label once
     axes.legend(handles.values(), handles.keys(), title="batch", loc="upper left", bbox_to_anchor=(1, 1))
     data = settings_of(frame, group)["data"]["name"]

@@ -77,7 +77,7 @@ def accelerated(frame: Frame) -> list[float]:
 
 
 def chart(frame: Frame, group: str) -> pd.DataFrame:
-    """The run of a group with the most accelerations, from its second epoch on: a row per update with its kind."""
+    """The run of a group with the most steps of Algorithm 2, from its second epoch on: a row per update."""
     found = (updates(frame, run, group) for run in frame[group]["run"])
     rows = max(found, key=lambda each: float(each["chasing"].sum()))
     network, runs = NETWORKS[settings_of(frame, group)["model"]["name"]], len(frame[group])

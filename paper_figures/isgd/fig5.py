@@ -70,8 +70,8 @@ def leads(frame: Frame) -> pd.DataFrame:
 
 
 def lead(frame: Frame) -> pd.Series:
-    """The lead averaged over the tests."""
-    return leads(frame).mean(axis=1)
+    """The lead averaged over the tests; not a number where a test is none."""
+    return leads(frame).mean(axis=1, skipna=False)
 
 
 def visible(frame: Frame) -> str:
@@ -164,13 +164,15 @@ def ahead(frame: Frame) -> Interval:
     """Share of tests at which the mean of ISGD is ahead, from the first at which the methods differ on.
 
     Of several pairs it reaches from the share of tests at which the whole interval of the lead, paired by seed, is
-    ahead to the share at which some of it is.
+    ahead to the share at which some of it is. Raises Missing where the methods never differ.
     """
     each = leads(frame)
     each = each.loc[:, each.any().cummax()]
+    if each.empty:
+        raise Missing("a test at which the methods differ")
     spans = [mean_interval(each[test].tolist()) for test in each]
     share, low, high = (
-        sum(getattr(span, end) > TIE for span in spans) / max(1, len(spans)) for end in ("mean", "low", "high")
+        sum(getattr(span, end) > TIE for span in spans) / len(spans) for end in ("mean", "low", "high")
     )
     return Interval(share, low, high, len(each), None) if len(each) > 1 else Interval(share, share, share, 1)
 
@@ -181,11 +183,9 @@ def reached(frame: Frame) -> list[np.ndarray]:
     On ImageNet that is the printed top-5 accuracy; on a stand-in the highest whole per cent of top-1 accuracy that
     all runs reach.
     """
-    column, error = "test_error", 1 - printed_value("isgd/fig5f/target") / 100
-    if frame.profile == "paper":
-        column = "top5_error"
-    else:
-        error = common_error(frame, *PAIR)
+    column, error = "top5_error", 1 - printed_value("isgd/fig5f/target") / 100
+    if frame.profile != "paper":
+        column, error = "test_error", common_error(frame, *PAIR)
     return [np.array([pairs.first_below(table, error, column) for table in tests(frame, group)]) for group in PAIR]
 
 

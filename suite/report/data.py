@@ -15,7 +15,6 @@ from typing import Any
 
 from suite.claims.board import WORDS as WORDS_OF
 from suite.claims.board import stand_in, word
-from suite.claims.estimate import Estimate
 from suite.claims.judge import Verdict
 from suite.lazy import Axes, Figure, np, pd
 from suite.report.numerals import alike, units
@@ -76,19 +75,20 @@ def series_label(artist: Any) -> str:
 
 def values(verdicts: Iterable[Verdict]) -> pd.DataFrame | None:
     """A row per printed value of each claim with ours and its interval; None without claims."""
-    rows = [row for verdict in verdicts for row in rows_of(verdict, verdict.measured)]
+    rows = [row for verdict in verdicts for row in rows_of(verdict, verdict)]
     return pd.DataFrame(rows, columns=list(VALUES)) if rows else None
 
 
 VALUES = ("claim", "says", "printed", "ours", "low", "high", "beside", "unit", "n", "rests on", "verdict", "note")
 
 
-def rows_of(verdict: Verdict, measured: Estimate | None) -> Iterator[dict[str, Any]]:
-    """A row per value of a claim, one where nothing was measured.
+def rows_of(verdict: Verdict, by: Verdict) -> Iterator[dict[str, Any]]:
+    """A row per value of a claim as the rule of ``by`` reads it, one where nothing was measured.
 
     ``beside`` is what was computed near a claim without being its quantity, and decides nothing.
     """
-    claim, said = verdict.claim, measured or verdict.proxy
+    claim, measured = by.claim, by.measured
+    said = measured or verdict.proxy
     each = claim.rule == "within" or len(claim.printed) > 1
     beside = verdict.proxy.values if verdict.proxy else (None,)
     spans = [(*span, None) for span in measured.spans] if measured else [(None, None, None, near) for near in beside]
@@ -121,7 +121,7 @@ RELATIVE, OF_INTERVAL, NOTHING = 1e-6, 1e-3, 1e-9  # what is less than the last 
 
 def rows(verdicts: Iterable[Verdict]) -> list[Row]:
     """A row per value of each claim as it is measured today, one where nothing was measured."""
-    found = (row for verdict in verdicts for row in rows_of(verdict, verdict.present.measured))
+    found = (row for verdict in verdicts for row in rows_of(verdict, verdict.present))
     return [{name: _text(row[name]) for name in COLUMNS} for row in found]
 
 

@@ -132,6 +132,15 @@ def test_a_stand_in_is_compared_where_the_methods_differ_and_at_an_accuracy_that
     found = measured("isgd/fig5f/sooner", frame)
     assert found.spans == (pytest.approx(student([0.0, math.log(2)])),)
     assert found.note == "until 30.0% test accuracy, 2 paired seeds"
+    alike = frame_of({group: [training(LOW["sgd"][0], data="cifar100")] * 2 for group in LOW}, "reduced")
+    with pytest.raises(Missing, match="a test at which the methods differ"):
+        measured("isgd/fig5c/isgd-above-sgd", alike)
+
+
+def test_a_test_that_is_no_number_leaves_the_lead_open() -> None:
+    lost = [training([*ISGD[0][:4], math.nan, math.nan]), *map(training, ISGD[1:])]
+    frame = frame_of({"sgd": map(training, SGD), "isgd": lost})
+    assert verdict("isgd/fig5a/isgd-at-least-sgd", frame) == "inconclusive"
 
 
 # ---------------------------------------------------------------- verdicts of pairs
