@@ -72,7 +72,11 @@ def test_a_narrow_verdict_falls_beside_others_on_its_runs_and_a_clear_one_stands
     narrow, clear, open_ = verdict("a", 0.05, "ab"), verdict("b", 0.6, "bc"), verdict("c", -1.0, "cd")
     assert words([narrow, clear, open_]) == [("inconclusive", ""), ("reproduced", ""), ("inconclusive", "")]
     assert words([narrow, verdict("b", 0.6, "xy")]) == [("reproduced", "")] * 2  # no run in common
-    assert words([narrow, replace(narrow, claim=clear.claim)]) == [("reproduced", "")] * 2  # one number, one test
+    for without in ("exact", ""):  # a property, and what has no grade, are of no family
+        others = [replace(other, rests_on=without) for other in (clear, open_)]
+        assert words([narrow, *others])[0] == ("reproduced", "")
+    again = replace(narrow, claim=clear.claim, measured=replace(narrow.measured, note="printed in a table too"))
+    assert words([narrow, again]) == [("reproduced", "")] * 2  # one number, one test
 
 
 def test_on_runs_of_before_the_verdict_by_its_own_interval_stands():

@@ -52,7 +52,7 @@ def test_ours_is_read_as_the_rule_reads_it():
     assert ours(exact(0.5), steps) == ["fast minus slow: 0.5 s"]
     registered = claim(rule="order", order=("four", "many"), unit="flop/s", unit_shown="log of the ratio of rates")
     assert ours(exact(math.log(2)), registered) == ["four: 50% less throughput than many"]
-    assert ours(interval(1.0, -math.inf, math.inf), claim()) == ["1, from one run"]
+    assert ours(interval(1.0, -math.inf, math.inf), claim()) == ["1, without bounds"]
     assert ours(interval(-4.95059, -math.inf, -3.4897), claim()) == ["−4.95 [−∞, −3.49]"]
 
 

@@ -244,10 +244,7 @@ def draw_accuracy(claim: str, frame: Frame, figure: Figure) -> None:
     low, high = ACCURACIES[data_of(frame)]
     axes.set_ylim(min(low, float(rows["top-1 accuracy"].quantile(0.2))), high)
     if claim:
-        level = printed_value(claim) / 100
-        axes.axhline(level, color="0.3", linestyle=":", label="_")
-        label = f"printed: {level:.0%}\n"
-        axes.text(0.01, level, label, transform=axes.get_yaxis_transform(), va="center", linespacing=1.6)
+        draw_level(axes, printed_value(claim) / 100, "printed:")
 
 
 def draw_training_error(frame: Frame, figure: Figure) -> None:

@@ -154,6 +154,10 @@ def extreme(case: Case, frame: Frame) -> Interval:
     return step if len(arrived) == len(times) else Interval(step.mean, -math.inf, math.inf, len(times))
 
 
+def sizes(case: Case, frame: Frame) -> list[int]:
+    return [batch for batch, _ in case.configurations]
+
+
 def told(case: Case, frame: Frame) -> str:
     times = "; ".join(f"b{b} {', '.join(f'{t:.3g}' for t in each)}" for b, each in arrivals(case, frame).items())
     return f"time to {case.level:.0%} by Eq. 19, in images of four saturated cards: {times}"
@@ -194,7 +198,7 @@ def draw(case: Case, frame: Frame, figure: Figure) -> None:
 
 
 for figure, case in ((FIG6A, A), (FIG6B, B), (FIG6C, C)):
-    figure.quantity("configs")(lambda frame, case=case: [batch for batch, _ in case.configurations])
+    figure.quantity("configs")(partial(sizes, case))
     figure.table(partial(table, case))
     figure.drawing(partial(draw, case))
     if case.base:

@@ -8,6 +8,7 @@ no hosts ran, the lines are gradients timed on one device with a modelled link, 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from paper_figures.isgd import settings
@@ -50,11 +51,6 @@ def told(frame: Frame) -> str:
     return f"four hosts, {repeats} repetitions; compute of a card scaled once, to AlexNet's share at 500"
 
 
-def everywhere(step: pd.DataFrame) -> Interval:
-    """What can be said of a difference at every batch, by its interval over the repetitions."""
-    return least([mean_interval(list(step[batch])) for batch in step])
-
-
 @PANEL.quantity(
     "falls", HOSTS.values(), note=lambda frame: f"the least of LeNet's fall and AlexNet's beyond it; {told(frame)}"
 )
@@ -65,18 +61,26 @@ def falls(frame: Frame) -> Interval:
     return least([mean_interval(list(each)) for each in (lenet, alexnet, alexnet - lenet)])
 
 
+def share(kind: str, batch: int, frame: Frame) -> Interval:
+    """Synchronisation's share (%) of a network at a batch size."""
+    return mean_interval(list(on_hosts(frame, kind)[batch]))
+
+
 @PANEL.quantity("caffe-quick-low", HOSTS.values(), note=told)
 def largest(frame: Frame) -> Interval:
     """Caffe-Quick's largest share over the batches."""
-    share = on_hosts(frame, "cifar")
-    return max((mean_interval(list(share[batch])) for batch in share), key=lambda found: found.high)
+    return max((share("cifar", batch, frame) for batch in on_hosts(frame, "cifar")), key=lambda found: found.high)
 
 
 @PANEL.quantity("order", HOSTS.values(), note=told)
 def order(frame: Frame) -> list[Interval]:
     """Steps of the share from Caffe-Quick to LeNet to AlexNet, the least over the batches."""
     quick, lenet, alexnet = (on_hosts(frame, kind) for kind in ("cifar", "mnist", "imagenet"))
-    return [everywhere(lenet - quick), everywhere(alexnet - lenet)]
+    return [least([mean_interval(list(step[at])) for at in step]) for step in (lenet - quick, alexnet - lenet)]
+
+
+for name, kind, batch in (("lenet", "mnist", 500), ("lenet", "mnist", 3000), ("alexnet", "imagenet", 3000)):
+    PANEL.quantity(f"{name}-b{batch}", HOSTS.values(), shown=True, note=told)(partial(share, kind, batch))
 
 
 def modelled(frame: Frame, kind: str) -> pd.DataFrame:

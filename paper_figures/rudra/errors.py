@@ -20,7 +20,7 @@ from typing import Any
 
 from paper_figures.rudra.plans import BASELINE, TABLE2, label, printed_error
 from paper_figures.rudra.settings import EPOCHS, Configuration, at_profile
-from suite.claims.intervals import LEVEL, Interval, quantile
+from suite.claims.intervals import LEVEL, Interval, most, quantile
 from suite.papers.artifact import FIRST, Frame, Groups, Missing, Quantity
 
 NAMED: tuple[Configuration, ...] = (BASELINE, (30, 4, 30), (10, 128, 10))
@@ -133,7 +133,7 @@ def _step(less: Sequence[str], more: Sequence[str]) -> dict[str, float]:
 def worst(*rows: Configuration) -> Quantity:
     """The highest of several final errors."""
     each = contrasts(*({label(row): 1.0} for row in rows))
-    return replace(each, value=lambda frame: max(each.value(frame), key=lambda found: found.mean))
+    return replace(each, value=lambda frame: most(each.value(frame)))
 
 
 def is_whole(epochs: float) -> bool:

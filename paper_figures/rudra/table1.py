@@ -74,12 +74,6 @@ def staler(frame: Frame) -> pd.Series:
     return runs["staleness adv*"] - runs["staleness adv"]
 
 
-@TABLE1.quantity("hardware-node-peak")
-def node_peak(frame: Frame) -> float:
-    """Processors, cores, GHz and flop per cycle of section 4.1, multiplied."""
-    return 4 * 8 * 3.84 * 8
-
-
 @TABLE1.table
 def table(frame: Frame) -> pd.DataFrame:
     """Share of computation in % and communication over computation. Columns: system, source, share, ratio."""

@@ -7,7 +7,7 @@ With three to five seeds a bootstrap interval covers far less than it says; Stud
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -43,14 +43,18 @@ class Interval:
 
 def least(seen: Sequence[Interval]) -> Interval:
     """What can be said of all: above a bound where the lowest is, below it as soon as one is."""
-    ends = (min(i.mean for i in seen), min(i.low for i in seen), min(i.high for i in seen))
-    return Interval(*ends, seen[0].n, seen[0].freedom)
+    return _of_all(seen, np.min)
 
 
 def most(seen: Sequence[Interval]) -> Interval:
     """The same from the other side: below a bound where the highest is, above it as soon as one is."""
-    ends = (max(i.mean for i in seen), max(i.low for i in seen), max(i.high for i in seen))
-    return Interval(*ends, seen[0].n, seen[0].freedom)
+    return _of_all(seen, np.max)
+
+
+def _of_all(seen: Sequence[Interval], end: Callable[..., Any]) -> Interval:
+    """An end of the means, lows and highs; NumPy's passes a NaN on, which Python's drops unless it comes first."""
+    mean, low, high = end([(i.mean, i.low, i.high) for i in seen], axis=0).tolist()
+    return Interval(mean, low, high, seen[0].n, seen[0].freedom)
 
 
 def over_ends(middle: float, values: Sequence[float]) -> Interval:

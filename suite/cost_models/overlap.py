@@ -94,25 +94,6 @@ class NetworkTimes:
         return math.fsum(size for layer in self.layers for size in layer.tensors)
 
 
-class Wire:
-    """Lanes that share a link: latencies pass side by side, transfers one after another, first come first served."""
-
-    def __init__(self, cost: AllReduce, lanes: int):
-        self._cost, self._lanes, self._link, self._next = cost, [0.0] * lanes, 0.0, 0
-
-    def sum(self, ready: float, size: float) -> float:
-        """When a sum of ``size`` bytes, handed to the next lane at ``ready``, is there."""
-        lane = self._next % len(self._lanes)
-        self._next += 1
-        begun = max(ready, self._lanes[lane])
-        on_wire = max(begun + self._cost.latency, self._link)
-        ended = on_wire + self._cost.transfer(size)
-        self._lanes[lane] = ended
-        if self._cost.workers > 1:
-            self._link = ended
-        return ended
-
-
 def synchronous(network: NetworkTimes, cost: AllReduce) -> float:
     """Seconds of an iteration with one blocking sum of everything between backward and apply (4.1)."""
     return network.forward + network.backward + cost.seconds(network.size) + network.apply
@@ -124,13 +105,15 @@ def layer_wise(network: NetworkTimes, cost: AllReduce, order: Order = "backward"
     One background thread sends. ``all`` applies when everything is there, ``backward`` layer after
     layer from the last to the first, ``completed`` in the order of arrival.
     """
-    wire, now = Wire(cost, 1), network.forward
+    now, sent = network.forward, 0.0
     arrived: list[tuple[float, float]] = []  # (when a layer's sums are all there, seconds to apply it)
     for layer in reversed(network.layers):
         now += layer.backward
         if layer.tensors:
             now += layer.copy
-            arrived.append((max([wire.sum(now, size) for size in layer.tensors]), layer.apply))
+            for size in layer.tensors:
+                sent = max(now, sent) + cost.seconds(size)
+            arrived.append((sent, layer.apply))
     if not arrived:
         return now
     if order == "all":
@@ -142,23 +125,13 @@ def layer_wise(network: NetworkTimes, cost: AllReduce, order: Order = "backward"
     return now
 
 
-def delayed(network: NetworkTimes, cost: AllReduce, delay: int, iterations: int = 61) -> float:
-    """Seconds of an iteration, on average once it runs, with whole gradients applied ``delay`` iterations late (4.3).
+def delayed(network: NetworkTimes, cost: AllReduce, delay: int) -> float:
+    """Seconds of an iteration once it runs steadily, with whole gradients applied ``delay`` iterations late (4.3).
 
-    ``delay`` threads and buffers: the sum of iteration t travels on lane t mod delay.
+    ``delay`` threads and buffers: start-ups pass side by side and transfers one after another, so that the slowest of
+    computing, the link and a thread, which has ``delay`` iterations for a sum, sets the pace.
     """
-    wire, now = Wire(cost, delay), 0.0
-    ends: list[float] = []
-    began: list[float] = []
-    for t in range(iterations):
-        began.append(now)
-        now += network.forward + network.backward
-        ends.append(wire.sum(now, network.size))
-        if t >= delay:
-            now = max(now, ends[t - delay])
-        now += network.apply
-    window = max(1, (iterations - 1) // 2)  # whole rounds of the lanes at the default length
-    return (began[-1] - began[-1 - window]) / window
+    return max(network.compute, cost.transfer(network.size), cost.seconds(network.size) / delay)
 
 
 def rates(network: NetworkTimes, cost: AllReduce, delays: Sequence[int] = (1, 2, 3)) -> dict[str, float]:

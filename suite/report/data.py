@@ -89,11 +89,10 @@ def rows_of(verdict: Verdict, by: Verdict) -> Iterator[dict[str, Any]]:
     """
     claim, measured = by.claim, by.measured
     said = measured or verdict.proxy
-    each = claim.rule == "within" or len(claim.printed) > 1
     beside = verdict.proxy.values if verdict.proxy else (None,)
     spans = [(*span, None) for span in measured.spans] if measured else [(None, None, None, near) for near in beside]
     for index, span in enumerate(spans):
-        at = index if each else 0
+        at = index if claim.rule == "within" or len(claim.printed) > 1 else 0
         yield {
             "claim": claim.id,
             "says": claim.says,

@@ -138,14 +138,14 @@ def ours(measured: Estimate, claim: Claim) -> list[str]:
         if unit in LOGARITHMS:
             return [_ratio(a, b, span, *LOGARITHMS[unit]) for (a, b), span in pairs]
         steps = [(a, b, _with_ends(*span, digits, ranged=measured.ranged)) for (a, b), span in pairs]
-        return [_of_one_run(f"{b} minus {a}: {with_unit(text, _of_a_difference(unit))}") for a, b, text in steps]
+        return [_bounded(f"{b} minus {a}: {with_unit(text, _of_a_difference(unit))}") for a, b, text in steps]
     texts = [_with_ends(*span, digits, ranged=measured.ranged) for span in measured.spans]
-    return [_of_one_run(text) for text in with_units(texts, unit)]
+    return [_bounded(text) for text in with_units(texts, unit)]
 
 
-def _of_one_run(text: str) -> str:
-    """A value without any bound on its error is that of one run, and said to be so."""
-    return text.replace(NO_BOUND, "") + ", from one run" if NO_BOUND in text else text
+def _bounded(text: str) -> str:
+    """A value without any bound on its error, of one run or as others never arrived, is said to have none."""
+    return text.replace(NO_BOUND, "") + ", without bounds" if NO_BOUND in text else text
 
 
 def digits_of(measured: Estimate, claim: Claim) -> int:
@@ -177,14 +177,14 @@ def _ratio(a: str, b: str, span: tuple[float, float, float], noun: str, more: st
     if low == high:
         return said
     if not any(map(math.isfinite, span[1:])):
-        return f"{said}, from one run"
+        return f"{said}, without bounds"
     first, last = (side(_end(abs(bound), half), bound) for bound in (low, high))
     return f"{said}, 95% CI {first} to {last}"
 
 
 def values(measured: Estimate) -> list[str]:
     """Each value with its interval, for a quantity that no claim reads."""
-    return [_of_one_run(_with_ends(*span, DIGITS, ranged=measured.ranged)) for span in measured.spans]
+    return [_bounded(_with_ends(*span, DIGITS, ranged=measured.ranged)) for span in measured.spans]
 
 
 def _with_ends(value: float, low: float, high: float, digits: int, *, ranged: bool) -> str:

@@ -147,7 +147,8 @@ def reasons(verdict: Verdict, artifact: Artifact) -> Iterator[tuple[str, str]]:
     yield basis(rule), ", ".join(compared(rule)) or "no number"
     yield "ours", ", ".join(ours(measured, rule)) if measured else shown(verdict) or "not measured"
     yield "why", verdict.why
-    yield "rule", f"{rule.rule} {rule.side}".rstrip() + f", {tolerance(rule) or 'no tolerance'}: {rule.because}"
+    reason = "" if verdict.exploratory else f": {rule.because}"  # the reason of today's rule
+    yield "rule", f"{rule.rule} {rule.side}".rstrip() + f", {tolerance(rule) or 'no tolerance'}{reason}"
     if rule.also:
         yield "also", "; ".join(rule.also)
     if rule.refuted_by:
@@ -234,4 +235,4 @@ def _registered(verdict: Verdict) -> Iterator[tuple[str, str]]:
         yield "family", f"corrected with {others} other claim{'s' if others > 1 else ''} on the same runs (Holm)"
     if other := verdict.exploratory:
         number = ", ".join(ours(other.measured, other.claim)) if other.measured else ""
-        yield "exploratory", f"{other.verdict} {number}".rstrip()
+        yield "exploratory", f"{other.verdict} {number}".rstrip() + f": {other.claim.because}"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from itertools import groupby
 
 import pytest
 
-from suite.claims.board import Board, apart, board, lines, stand_in, word
+from suite.claims.board import Board, apart, board, corrected, lines, stand_in, word
 from suite.claims.estimate import EXACT, MODELLED, REDUCED, WHOLE, Estimate
 from suite.claims.estimate import over_seeds as exact
 from suite.claims.judge import CLAIM, Claim, Verdict
@@ -26,7 +27,11 @@ def test_the_boards_count_every_verdict_once_and_decide_on_few():
     found = [
         replace(verdict("reproduced", WHOLE, True), uncommitted=2),
         replace(verdict("reproduced", REDUCED), uncommitted=1),
-        replace(verdict("not reproduced", REDUCED, True), exploratory=verdict("inconclusive", REDUCED, True)),
+        replace(
+            verdict("not reproduced", REDUCED, True),
+            exploratory=verdict("inconclusive", REDUCED, True),
+            uncommitted=1,
+        ),
         verdict("reproduced", EXACT, True),
         verdict("not reproduced", EXACT, True),
         Verdict(verdict("not run", "").claim, "not run", "nothing is stored"),
@@ -36,7 +41,7 @@ def test_the_boards_count_every_verdict_once_and_decide_on_few():
     assert next(iter(counted.empirical)) == WHOLE
     assert counted.decides == {"reproduced": 1, "not reproduced": 1}
     assert counted.standing == 1  # the other is inconclusive by the present rule
-    assert counted.uncommitted == 1
+    assert counted.uncommitted == 2  # claims, of three runs
     assert counted.properties[EXACT] == {"holds": 1, "does not hold": 1}
     assert sum(c.total() for c in (*counted.empirical.values(), *counted.properties.values())) == len(found)
     assert [word(v) for v in found[:4]] == ["reproduced", "reproduced", "not reproduced", "holds"]
@@ -44,6 +49,20 @@ def test_the_boards_count_every_verdict_once_and_decide_on_few():
     assert text[0] == "empirical claims, 4; decided: 1 reproduced, 1 not reproduced"
     assert text[1].split() == ["whole:", "1", "reproduced"]
     assert text[-1].split() == ["exact:", "1", "holds,", "1", "does", "not", "hold"]
+
+
+@pytest.mark.parametrize(
+    ("families", "fallen", "said"),
+    [
+        (1, "", "; it stands so"),
+        (1, "a", "; it does not stand so"),
+        (3, "", "; all stand so"),
+        (3, "a", "; 1 does not stand so: a"),
+        (3, "ab", "; 2 do not stand so: a, b"),
+    ],
+)
+def test_what_falls_among_claims_on_the_same_runs_is_said(families: int, fallen: str, said: str):
+    assert corrected(Board({}, {}, Counter(), {}, families=families, fallen=tuple(fallen))).endswith(said)
 
 
 def test_runs_that_several_claims_share_count_once():

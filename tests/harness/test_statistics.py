@@ -13,11 +13,14 @@ import pytest
 from scipy import stats
 
 from suite.claims.intervals import (
+    Interval,
     at_least,
     jackknife_variance,
+    least,
     log_interval,
     log_slope,
     mean_interval,
+    most,
     paired_difference,
     paired_ratio,
     percent_saved,
@@ -34,6 +37,14 @@ def test_student_interval_by_hand():
     assert (found.mean, found.n) == (2.0, 3)
     half = 0.95 * math.sqrt(2 / (1 - 0.95**2)) / math.sqrt(3)
     assert (2.0 - found.low, found.high - 2.0) == pytest.approx((half, half), rel=1e-9)
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_what_is_said_of_all_is_no_number_where_one_is_none(place: int):
+    seen = [Interval(1, 0, 3, 2), Interval(2, 1, 2, 2)]
+    assert (least(seen), most(seen)) == (Interval(1, 0, 2, 2), Interval(2, 1, 3, 2))
+    seen[place] = Interval(math.nan, math.nan, math.nan, 2)
+    assert all(math.isnan(getattr(of(seen), end)) for of in (least, most) for end in ("mean", "low", "high"))
 
 
 def test_student_interval_against_scipy():

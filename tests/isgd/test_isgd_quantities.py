@@ -219,6 +219,8 @@ def test_shares_on_hosts_are_those_of_the_worst_case() -> None:
     # from Caffe-Quick to LeNet 19 and 8, from there to AlexNet 22 and 6
     assert measured("isgd/fig8/order", frame).spans == (pytest.approx((8, 8, 8)), pytest.approx((6, 6, 6)))
     assert measured("isgd/fig8/falls", hosts(**PRINTED | {"imagenet": (45, 30)})).values == (pytest.approx(2),)
+    stand_ins = [measured(f"isgd/fig8/{name}", frame) for name in ("lenet-b500", "lenet-b3000", "alexnet-b3000")]
+    assert [(each.values, each.proxy) for each in stand_ins] == [((pytest.approx(s),), True) for s in (23, 10, 16)]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,6 @@ from suite.cost_models.overlap import (
     AllReduce,
     LayerTimes,
     NetworkTimes,
-    Wire,
     delayed,
     layer_wise,
     rates,
@@ -91,10 +90,25 @@ def test_more_lanes_hide_start_ups_but_not_transfers():
     assert [delayed(SMALL, slower, delay) for delay in (1, 2, 3)] == pytest.approx([60, 30, 20])
 
 
-def test_iteration_1_waits_for_the_sum_of_iteration_0():
-    """It begins at 11, is through backward at 20, and applies from 9 + 22 = 31 to 33: 22 s, as every one after it."""
-    assert delayed(SMALL, bus(80 / 22), 1, iterations=3) == pytest.approx(22)
-    assert delayed(SMALL, bus(80 / 22), 1, iterations=2) == pytest.approx(11)  # before one had to wait
+def iteration_by_iteration(network: NetworkTimes, cost: AllReduce, delay: int) -> float:
+    """The same played: iteration t waits for the sum of t - delay, which travels on lane t mod delay of one link."""
+    now = link = 0.0
+    lanes, began = [0.0] * delay, []
+    for t in range(3000):
+        began.append(now)
+        now += network.forward + network.backward
+        there = lanes[t % delay]
+        link = max(max(now, there) + cost.latency, link) + cost.transfer(network.size)
+        lanes[t % delay] = link
+        now = max(now, there) + network.apply
+    return (began[-1] - began[-1 - 1200]) / 1200  # whole rounds of the lanes, after any slack has gone
+
+
+def test_the_pace_of_delayed_exchange_is_that_of_its_iterations():
+    """A link hardly slower than computing (11 s) sets the pace only after some dozens of iterations."""
+    for cost in (bus(10), bus(80 / 11.2), bus(80 / 22), bus(20, call=25), bus(80 / 11.1, call=22.1)):
+        for delay in (1, 2, 3):
+            assert delayed(SMALL, cost, delay) == pytest.approx(iteration_by_iteration(SMALL, cost, delay))
 
 
 def test_one_worker_communicates_nothing():
@@ -111,11 +125,6 @@ def test_nothing_beats_no_communication_and_delay_never_loses_to_synchronous(alp
     assert seen["layer-wise, all"] <= seen["layer-wise, backward"] + 1e-12
     assert seen["AGD 1 comm"] <= seen["AGD 2 comm"] + 1e-12
     assert seen["AGD 2 comm"] <= seen["AGD 3 comm"] + 1e-12
-
-
-def test_a_wire_is_first_come_first_served():
-    wire = Wire(bus(10), 2)
-    assert [wire.sum(0, 10), wire.sum(0, 10), wire.sum(5, 10)] == [1, 2, 6]
 
 
 def test_layers_cost_what_their_shapes_say():

@@ -195,9 +195,11 @@ def test_the_23_errors_are_judged_together(error: Any, near: str, follows: str) 
         verdict("table2/errors-rms", frame_of(runs))
 
 
-@pytest.mark.parametrize(("curve", "ends"), [([89.5, 90, 86], (86, 90)), ([89.5, 90.5, 90], (89.5, 90.5))])
+@pytest.mark.parametrize(("curve", "ends"), [([88, 90, 86], (86, 90)), ([88, 90.5, 89.5], (89.5, 90.5))])
 def test_divergence_is_judged_at_every_evaluation_of_every_seed(curve: list[float], ends: tuple[float, ...]) -> None:
-    runs = [{"tables": {"evaluations": {"test_error": [e / 100 for e in c]}}} for c in ([90, 90], curve)]
+    """The first evaluation is of an untrained network."""
+    tables = [{"epoch": range(len(c)), "test_error": [e / 100 for e in c]} for c in ([90, 90], curve)]
+    runs = [{"tables": {"evaluations": table}} for table in tables]
     each = quantity("fig5/n30-diverges")
     found = each.of(frame_of({"alpha0": runs}))
     assert (found.values, found.n) == (pytest.approx(ends), 2)
@@ -218,13 +220,15 @@ def verdict(name: str, frame: Frame) -> str:
     ).verdict
 
 
-WITHOUT_RUNS = ("push-10ms", "hardware-node-peak", "imagenet-model-parameters")  # arithmetic on what is printed
+WITHOUT_RUNS = ("push-10ms", "imagenet-model-parameters")  # arithmetic on what is printed
 
 
 def test_a_node_peaks_at_what_its_processors_add_up_to() -> None:
-    """Four processors of eight cores at 3.84 GHz, 8 flop per cycle, in Gflop/s."""
-    peak = quantity("table1/hardware-node-peak").of(frame_of({"none": [None]}))
-    assert peak.values == (pytest.approx(983.04),)
+    """Section 4.1 prints 982 Gflop/s: four processors of eight cores of 3.84 GHz, rounded, at 8 flop per cycle."""
+    assert 4 * 8 * 3.835 * 8 < 982 < 4 * 8 * 3.845 * 8
+
+
+def test_a_push_takes_as_long_as_an_idle_link() -> None:
     assert quantity("fig2/push-10ms").of(frame_of({"none": [None]})).values == (pytest.approx(3.125),)
 
 
