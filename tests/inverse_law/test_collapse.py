@@ -123,7 +123,7 @@ def test_every_claim_has_such_a_world() -> None:
 def test_a_network_that_lacks_a_run_is_not_measured(foretold: Frame) -> None:
     first, second, *others = foretold.rows
     lacking = replace(foretold, rows=[first, {**second, "run": ""}, *others])
-    with pytest.raises(Missing, match=r"^1 of 10 runs of mnist_medium/0\.02/1 at reduced are missing$"):
+    with pytest.raises(Missing, match=r"^1 of 20 runs of mnist_medium/0\.02/1 at reduced are missing$"):
         measured("inverse_law/collapse/far-mnist_medium", lacking)
     assert measured("inverse_law/collapse/far-mnist_small", lacking).n == 5
     table = collapse.table(lacking)

@@ -112,7 +112,8 @@ def test_adam_has_the_floor_that_its_counts_have() -> None:
 def test_a_curve_that_follows_the_law_is_told_from_one_that_follows_its_root(row: Any) -> None:
     true, root = (searches(power(p), [f"{row.name}/"], 0.01) for p in (1.0, 0.5))
     claim = f"inverse_law/fig1a/misfit-{row.name}"
-    told = "inconclusive" if row.sizes else "not reproduced"  # over 16 to 256 a root lies within 12% of the law
+    # Over 16 to 256 a root lies within 12% of the law, which three and five seeds cannot tell.
+    told = "inconclusive" if row.sizes and row.seeds < 8 else "not reproduced"
     assert (verdict(claim, true), verdict(claim, root)) == ("reproduced", told)
 
 
