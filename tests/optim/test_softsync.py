@@ -18,7 +18,7 @@ from reference_impls.rudra_protocol import softsync_rate
 from suite.communication.collectives import Local
 from suite.communication.group import Group
 from suite.communication.launch import WorkersFailed, spawn
-from suite.optim import Softsync
+from suite.optim import Softsync, parameter_server
 from suite.training.optimizers import TorchSGD
 
 LEARNERS = 3
@@ -218,8 +218,13 @@ def test_after_weights_are_taken_up_all_learners_begin_anew_with_the_first(n: in
     assert [entry.read for entry in entries] == [begun, begun]
 
 
-def test_several_processes_are_sent_to_the_parameter_server():
+def test_several_processes_are_sent_to_the_parameter_server_where_one_is_no_learner():
     group = Group(dist.HashStore(), 0, 2, 0.1, "gloo")
     group.agree = group.broadcast = lambda given: None  # of both it is all alike
     with pytest.raises(ValueError, match="one of them as the server: use `with parameter_server"):
         Softsync(network(), lr=0.1, group=group)
+    with (
+        pytest.raises(ValueError, match="n=2 with 1 learners"),
+        parameter_server(network(), lr=0.1, n=2, updates=1, group=group),
+    ):
+        pass
