@@ -195,7 +195,10 @@ def joined_without_a_backend(group: Group) -> list[Any]:
 
 
 def partly_lost(group: Group, folder: str) -> list[Any]:
-    """What is taken up where nobody has anything, where process 1 lacks the newest state, and has it damaged."""
+    """What is taken up where nobody has anything, where process 1 lacks the newest state, and has it damaged.
+
+    And whether that state is there after another has been written.
+    """
 
     def made(delay: int = 1) -> DelayedSGD:
         return DelayedSGD(network(), lr=RATE, delay=delay, group=group)
@@ -215,7 +218,8 @@ def partly_lost(group: Group, folder: str) -> list[Any]:
         made(delay=2).resume(folder)
     except ValueError as error:
         found.append(str(error))
-    return found
+    opt.save(folder, at=0)
+    return [*found, newer.exists()]
 
 
 def every_cell(group: Group) -> dict[str, str]:

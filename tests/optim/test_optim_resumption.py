@@ -71,10 +71,11 @@ def test_parameters_that_are_not_trained_are_saved_and_a_state_without_them_is_t
 
 @pytest.mark.processes
 def test_only_a_state_that_every_process_has_whole_is_taken_up(tmp_path: Path):
-    for nothing, lacking, damaged, refusal in spawn(bodies.partly_lost, 2, str(tmp_path), timeout=30):
+    for nothing, lacking, damaged, refusal, left in spawn(bodies.partly_lost, 2, str(tmp_path), timeout=30):
         assert nothing == {}
         assert lacking == damaged == {"at": 0}
         assert "written with delay = 1, not 2; make the optimiser with the same settings" in refusal
+        assert not left
     alone = Group(dist.HashStore(), 0, 1, 5.0, "gloo")
     with pytest.raises(ValueError, match="number of processes = 2, not 1"):
         DelayedSGD(network(), lr=RATE, delay=1, group=alone).resume(tmp_path)
