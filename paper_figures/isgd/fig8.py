@@ -61,22 +61,27 @@ def falls(frame: Frame) -> Interval:
     return least([mean_interval(list(each)) for each in (lenet, alexnet, alexnet - lenet)])
 
 
+def intervals(shares: pd.DataFrame) -> dict[int, Interval]:
+    """By batch, over the repetitions."""
+    return {batch: mean_interval(list(shares[batch])) for batch in shares}
+
+
 def share(kind: str, batch: int, frame: Frame) -> Interval:
     """Synchronisation's share (%) of a network at a batch size."""
-    return mean_interval(list(on_hosts(frame, kind)[batch]))
+    return intervals(on_hosts(frame, kind))[batch]
 
 
 @PANEL.quantity("caffe-quick-low", HOSTS.values(), note=told)
 def largest(frame: Frame) -> Interval:
     """Caffe-Quick's largest share over the batches."""
-    return max((share("cifar", batch, frame) for batch in on_hosts(frame, "cifar")), key=lambda found: found.high)
+    return max(intervals(on_hosts(frame, "cifar")).values(), key=lambda found: found.high)
 
 
 @PANEL.quantity("order", HOSTS.values(), note=told)
 def order(frame: Frame) -> list[Interval]:
     """Steps of the share from Caffe-Quick to LeNet to AlexNet, the least over the batches."""
     quick, lenet, alexnet = (on_hosts(frame, kind) for kind in ("cifar", "mnist", "imagenet"))
-    return [least([mean_interval(list(step[at])) for at in step]) for step in (lenet - quick, alexnet - lenet)]
+    return [least([*intervals(step).values()]) for step in (lenet - quick, alexnet - lenet)]
 
 
 for name, kind, batch in (("lenet", "mnist", 500), ("lenet", "mnist", 3000), ("alexnet", "imagenet", 3000)):

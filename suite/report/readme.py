@@ -54,7 +54,7 @@ class Finding:
         mine = [v for v in verdicts if v.claim.paper == self.paper]
         moved, now = places(), {v.claim.id for v in mine}  # a row is on the board, as the claim that it is a row of
         names = [f"{self.paper}/{name}" for name in self.claims]
-        names = [moved[name].target if name in moved.keys() - now else name for name in names]
+        names = [moved[name].target if name in moved and name not in now else name for name in names]
         if lost := [name for name in names if not any(fnmatchcase(v.claim.id, name) for v in mine)]:
             raise FindingError(f"finding {self.says!r} names {lost[0]!r}, which is no claim of the board")
         return [v for v in mine if any(fnmatchcase(v.claim.id, name) for name in names)]
