@@ -10,7 +10,6 @@ panel alone stands with the first that it concerns; accuracy at the end of train
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
@@ -148,9 +147,9 @@ def furthest_from(wanted: pd.Series | float, rows: Iterable[pd.Series]) -> Inter
     The interval lies near enough where those of all rows do, and too far as soon as one does.
     """
     seen = [mean_interval((row - wanted).tolist()) for row in rows]
-    sign = math.copysign(1, max((i.mean for i in seen), key=abs))
+    mean = max((i.mean for i in seen), key=abs)
     far = most([Interval(abs(i.mean), max(i.low, -i.high), max(i.high, -i.low), i.n, i.freedom) for i in seen])
-    return far if sign > 0 else replace(far, mean=-far.mean, low=-far.high, high=-far.low)
+    return far if mean > 0 else Interval(mean, -far.high, -far.low, far.n, far.freedom)
 
 
 def learned(serial: pd.Series, data: str) -> pd.Series:
