@@ -5,12 +5,10 @@ nothing is left. An engine therefore only has to start a number of equal process
 a class of three methods; another package adds one to ``ENGINES``, as :mod:`suite.tables` says.
 """
 
-from collections.abc import Callable
-
 from suite.engines.engine import INDEX, Engine, EngineError, Job
 from suite.engines.slurm import Slurm
 from suite.tables import Table
 
 __all__ = ["ENGINES", "INDEX", "EngineError", "Job"]
 
-ENGINES: Table[Callable[[], Engine]] = Table("engine", {"slurm": Slurm})
+ENGINES: Table[type[Engine]] = Table("engine", {"slurm": Slurm})

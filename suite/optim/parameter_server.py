@@ -13,7 +13,7 @@ In one process ``learners`` take turns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -31,8 +31,10 @@ from suite.optim.softsync import Softsync
 from suite.optim.solver import SETTINGS, Grouped
 from suite.optim.vector import Loss
 from suite.parameter_server.messages import Layout
-from suite.parameter_server.processes import Learner, connect
+from suite.parameter_server.processes import Learner, Observed, Reports, connect, observe
 from suite.parameter_server.servers import Root, Served
+
+Evaluate = Callable[[nn.Module], float]
 
 
 @contextmanager
@@ -42,6 +44,8 @@ def parameter_server(
     *,
     updates: int,
     learners: int = 2,
+    evaluate: Evaluate | None = None,
+    epoch: int = 1,
     timeout: float | None = None,
     group: Group | None = None,
     **settings: Any,
@@ -57,6 +61,9 @@ def parameter_server(
         params: parameters or groups of them; by default all that require a gradient.
         updates: that the server makes.
         learners: in one process; of several, all but process 0 are learners.
+        evaluate: makes the last of three or more processes a statistics server, which tests the model by this after
+            every ``epoch`` updates while the others go on; ``opt.observed`` has tests and losses there at the end.
+        epoch: updates from one test to the next.
         timeout: seconds within which a learner answers, longer than a batch takes; by default the group's, a minute.
         group: processes to train with; by default all of ``torchrun``.
         settings: those of Softsync.
@@ -66,7 +73,7 @@ def parameter_server(
 
     Raises:
         WorkerLost: the training cannot go on.
-        ValueError: as Softsync, and where processes differ.
+        ValueError: as Softsync, where processes differ, and where ``evaluate`` has no process or buffers to test.
 
     Example:
         >>> import torch
@@ -85,43 +92,58 @@ def parameter_server(
     found = joining.group(timeout) if group is None else group
     if group is not None and timeout is not None:
         group.wait_for(timeout)
+    if evaluate and found.size < 3:
+        raise ValueError("evaluate needs a server, a learner and a process of its own, so three processes or more")
     if found.size == 1:
         yield Softsync(module, params, learners=learners, updates=updates, group=found, **settings)
     else:
-        opt = Remote(module, params, learners=found.size - 1, updates=updates, group=found, **settings)
+        opt = Remote(module, params, evaluate, epoch, updates=updates, group=found, **settings)
         try:
             yield opt
         except BaseException:
             opt.fail()
             raise
+        finally:
+            for reports in opt.reports:
+                reports.close()
 
 
 class Remote(Softsync):
-    """Softsync over processes: the server in process 0, a learner in each other.
+    """Softsync over processes: the server in process 0, the statistics server, if any, in the last, else learners.
 
     Schedulers and groups' settings are the learners' own; an update happens with the rates, momentum and decay that
     came with its last gradient.
-    ``t`` counts the updates behind the weights held here, ``served`` is what the server saw.
+    ``t`` counts the updates behind the weights held here, ``served`` is what the server saw, ``observed`` what the
+    statistics server did.
     """
 
     _no_join = "learners of a parameter server wait for nobody; leave join() out"
 
-    def __init__(self, module: nn.Module, params: Iterable[Any] | None = None, **settings: Any):
-        super().__init__(module, params, **settings)
+    def __init__(self, module: nn.Module, params: Any, evaluate: Evaluate | None, epoch: int, **settings: Any):
+        super().__init__(module, params, learners=settings["group"].size - 1 - (evaluate is not None), **settings)
         facts = {"settings": str(self._chosen), "updates": self.updates}
         x = self.vector.x
-        layout = Layout(self.group.size - 1)
-        (connections,) = connect(self.group, facts, x, layout.pushes)
-        self.served = Served(x)
-        self._mean_buffers: Tensor | None = None
         left = self.buffers.total().numel()
-        if self.group.rank:
+        if evaluate and left:
+            raise ValueError("evaluate cannot test batch norm: its statistics stay with the learners until the end")
+        layout = Layout(self._chosen["workers"], tested=evaluate is not None)
+        connections, told = connect(self.group, facts, x, layout.pushes, layout.reports)
+        self.served, self.observed = Served(x), Observed()
+        self.reports = [Reports(pair, self.group.timeout / 3) for pair in told if pair.lower == self.group.rank]
+        self._tell_statistics = self.reports[0].tell if self.reports else lambda *told: None
+        self._mean_buffers: Tensor | None = None
+        self._observe: Callable[[], Observed] | None = None
+        if evaluate and self.group.rank == layout.processes - 1:
+            model = lambda x: tested(module, self.vector.parameters, self.vector.views(x), self.buffers.total())
+            self._observe = lambda: observe(told[0], told[1:], lambda x: evaluate(model(x)), x)
+        elif self.group.rank:
             learner, leaves = self.group.rank - 1, lambda: self.buffers.total().to(x)
             self._learner_side = Learner(connections[learner], learner, layout, leaves if left else None)
         else:
             self._root = Root(
                 connections, layout, self._chosen["n"], x.clone(), self._apply, self.updates or 0,
                 notes=self._notes().numel(), leaves=left,
+                tell=lambda timestamp, x: None if timestamp % epoch else self._tell_statistics(timestamp, 0, x),
             )  # fmt: skip
 
     @property
@@ -140,13 +162,13 @@ class Remote(Softsync):
 
     def fail(self) -> None:
         """Let the server know that an error ends this learner."""
-        if not self.is_server and not self._learner_side.stopped:
+        if not self.is_server and not self._observe and not self._learner_side.stopped:
             self._learner_side.fail()
 
     def batches(self, loader: Iterable[Any]) -> Iterator[Any]:
-        """What ``loader`` yields, over and over, until the server has made its updates; nothing on the server.
+        """What ``loader`` yields, over and over, until the server has made its updates; nothing on a server.
 
-        There it returns once all are made.
+        There it returns once all are made, and on the statistics server once all models are tested.
 
         Args:
             loader: of batches, this learner's own.
@@ -157,6 +179,9 @@ class Remote(Softsync):
         Raises:
             WorkerLost: the training cannot go on.
         """
+        if self._observe:
+            self.observed = self._observe()
+            return
         if self.is_server:
             self._root.run()
             self.served = self._root.served
@@ -185,7 +210,9 @@ class Remote(Softsync):
         self._reserve(1)
         self.vector.gradient(self._views[0])
         x = self.vector.x
-        pushed = torch.cat([self._gradients[0], torch.as_tensor(loss).detach().to(x).reshape(1), self._notes()])
+        value = torch.as_tensor(loss).detach().to(x).reshape(1)
+        self._tell_statistics(self._learner_side.number, self._learner_side.timestamp, value)
+        pushed = torch.cat([self._gradients[0], value, self._notes()])
         self.vector.load(self._learner_side.exchange(self._learner_side.push(pushed), x))
         self.t = self._learner_side.timestamp
 

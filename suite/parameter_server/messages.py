@@ -99,7 +99,6 @@ class Layout:
         *,
         per_leaf: int = 8,
         fan_out: int = 8,
-        broadcast_fan_out: int = 2,
         tested: bool = False,
     ):
         self.learners, self.architecture = learners, architecture
@@ -114,7 +113,7 @@ class Layout:
         self.weights: list[tuple[int, int]] = []  # (sender, receiver) of adv*'s tree
         if architecture == "adv*":
             for sender in range(-1, learners):
-                below = receivers(sender, learners, broadcast_fan_out)
+                below = receivers(sender, learners)
                 self.weights += [(0 if sender < 0 else first + sender, first + child) for child in below]
         self.processes = first + learners
         self.reports: list[tuple[int, int]] = []  # (statistics server, who tells it something)

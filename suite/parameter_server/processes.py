@@ -31,7 +31,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import timedelta
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -53,8 +53,7 @@ class TrainingJob:
     """What is trained by which processes, and how. Functions and ``x0`` [d] must be the same on every process.
 
     ``fetch`` takes (learner, number) to a mini-batch, ``gradient`` (weights [d], mini-batch) to its loss and
-    gradient [d]. ``n`` is 0 for hardsync. Where the ``layout`` has a statistics server, it tests the weights by
-    ``evaluate`` after every ``epoch`` updates.
+    gradient [d]. ``n`` is 0 for hardsync.
     """
 
     layout: Layout
@@ -65,8 +64,6 @@ class TrainingJob:
     optimizer: Optimizer
     rate: Callable[[int], float]
     updates: int
-    evaluate: Callable[[Tensor], float] | None = None
-    epoch: int = 1
 
 
 def updating(x0: Tensor, n: int, learners: int, optimizer: Optimizer, rate: Callable[[int], float]) -> Update:
@@ -170,7 +167,7 @@ class Learner:
                 message.wait(timedelta(seconds=AWAITED))  # it may not be listening
 
 
-def learn(job: TrainingJob, learner: Learner, downcast: Downcast | None, reports: Reports | None) -> Learner:
+def learn(job: TrainingJob, learner: Learner, downcast: Downcast | None) -> Learner:
     """A learner's part: computes, pushes, and takes up newer weights, until it is told to stop.
 
     Raises WorkerLost with the name of the process that is gone.
@@ -185,8 +182,6 @@ def learn(job: TrainingJob, learner: Learner, downcast: Downcast | None, reports
             began = time.perf_counter()
             loss, gradient = job.gradient(x, drawn)
             computed = time.perf_counter()
-            if reports:
-                reports.tell(learner.number, learner.timestamp, gradient.new_tensor([loss]))
             message = learner.push(torch.cat([gradient, gradient.new_tensor([loss])]))
             if downcast is None:
                 x = learner.exchange(message, x)
@@ -200,8 +195,8 @@ def learn(job: TrainingJob, learner: Learner, downcast: Downcast | None, reports
             learner.ledger.cycle(computed - began, time.perf_counter() - computed)
 
 
-def train(group: Group, job: TrainingJob) -> Served | Learner | Observed | None:
-    """Train; the root returns Served, another server None, a statistics server Observed.
+def train(group: Group, job: TrainingJob) -> Served | Learner | None:
+    """Train; the root returns Served, another server None.
 
     Raises ValueError where processes differ or are not those of the layout, and where adv* is to wait for weights;
     WorkerLost with the name of a process that is gone.
@@ -214,57 +209,38 @@ def train(group: Group, job: TrainingJob) -> Served | Learner | Observed | None:
     if group.size != layout.processes:
         raise ValueError(f"{layout.learners} learners need {layout.processes} processes, and here are {group.size}")
     facts = {"architecture": layout.architecture, "n": job.n, "updates": job.updates}
-    pushes, weights, told = connect(group, facts, job.x0, layout.pushes, layout.weights, layout.reports)
+    pushes, weights = connect(group, facts, job.x0, layout.pushes, layout.weights)
     rank = group.rank
-    if job.evaluate and rank == layout.processes - 1:
-        return observe(told[0], told[1:], job.evaluate, job.x0)
     below = [pair for pair in pushes if pair.upper == rank]
     above = [pair for pair in pushes if pair.lower == rank]
     sends = [pair for pair in weights if pair.upper == rank]
     receives = [pair for pair in weights if pair.lower == rank]
-    with contextlib.ExitStack() as held:
-        reports = None
-        for pair in told:
-            if pair.lower == rank:
-                reports = held.enter_context(contextlib.closing(Reports(pair, group.timeout / 3)))
-        if rank >= layout.first:
-            downcast = Downcast(receives[0], sends, job.x0) if receives else None
-            learner = learn(job, Learner(above[0], rank - layout.first, layout), downcast, reports)
-            if downcast:
-                downcast.thread.join()
-            return learner
-        if rank:
-            Inner(below, layout, rank, job.x0, above[0], waits=layout.architecture == "adv").run()
-            return None
-
-        def tell(timestamp: int, x: Tensor) -> None:
-            if reports and timestamp % job.epoch == 0:
-                reports.tell(timestamp, 0, x)
-
-        update = updating(job.x0, job.n, layout.learners, job.optimizer, job.rate)
-        downcast_to = sends[0] if sends else None
-        root = Root(below, layout, job.n, job.x0, update, job.updates, downcast=downcast_to, tell=tell)
-        root.run()
-        return root.served
+    if rank >= layout.first:
+        downcast = Downcast(receives[0], sends, job.x0) if receives else None
+        learner = learn(job, Learner(above[0], rank - layout.first, layout), downcast)
+        if downcast:
+            downcast.thread.join()
+        return learner
+    if rank:
+        Inner(below, layout, rank, job.x0, above[0], waits=layout.architecture == "adv").run()
+        return None
+    update = updating(job.x0, job.n, layout.learners, job.optimizer, job.rate)
+    root = Root(below, layout, job.n, job.x0, update, job.updates, downcast=sends[0] if sends else None)
+    root.run()
+    return root.served
 
 
 TELL, ALIVE, END = range(3)
 
 
-class Loss(NamedTuple):
-    """The loss of a learner's gradient of this number, on weights of this timestamp."""
-
-    learner: int
-    number: int
-    timestamp: int
-    value: float
-
-
 @dataclass
 class Observed:
-    """What the statistics server has at the end: losses as they came, and tests as (timestamp, value)."""
+    """What the statistics server has at the end: losses as they came, and tests as (timestamp, value).
 
-    losses: list[Loss] = field(default_factory=list)
+    A loss is (learner, number of its gradient, timestamp of the weights it read, value).
+    """
+
+    losses: list[tuple[int, int, int, float]] = field(default_factory=list)
     tests: list[tuple[int, float]] = field(default_factory=list)
 
 
@@ -316,7 +292,7 @@ def observe(
             while (told := pair.receive())[0] != END:
                 kind, number, timestamp = told
                 if kind == TELL:
-                    observed.losses.append(Loss(learner, number, timestamp, float(pair.receive_vector(one))))
+                    observed.losses.append((learner, number, timestamp, float(pair.receive_vector(one))))
 
     def receive() -> None:
         with contextlib.suppress(*BROKEN):

@@ -60,7 +60,7 @@ def server_tree(learners: int, per_leaf: int, fan_out: int) -> Node:
     return root
 
 
-def receivers(sender: int, learners: int, fan_out: int) -> list[int]:
+def receivers(sender: int, learners: int, fan_out: int = 2) -> list[int]:
     """Children of a learner in adv*'s broadcast tree; -1 is the root server."""
     if sender < 0:
         return [0]

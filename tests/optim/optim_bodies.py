@@ -60,6 +60,31 @@ def serve(group: Group, n: int, updates: int, per_gradient: bool) -> dict[str, A
     }
 
 
+def serve_and_test(
+    group: Group, updates: int, epoch: int, done: str
+) -> tuple[list[Any], list[Any], list[float], float]:
+    """What the statistics server observed, the losses that the server saw, and the loss of the model at the end.
+
+    No model is tested before the server has ended and written the file ``done``.
+    """
+    module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(36, 3)).double()
+    torch.nn.init.zeros_(module[1].weight)
+    inputs, targets = examples(torch.float64)
+
+    def loss(model: torch.nn.Module) -> float:
+        while not Path(done).exists():
+            time.sleep(0.01)
+        return float(torch.nn.functional.cross_entropy(model(inputs), targets))
+
+    settings = {"lr": RATE, "n": 1, "updates": updates, "group": group, "evaluate": loss, "epoch": epoch}
+    with parameter_server(module, **settings) as opt:
+        for number in opt.batches(itertools.count()):
+            opt.step(closure(opt, module, inputs[rows(number)], targets[rows(number)]))
+        if opt.is_server:
+            Path(done).touch()
+    return opt.observed.losses, opt.observed.tests, opt.served.losses, loss(opt.average())
+
+
 def cycled(group: Group) -> list[list[Any]]:
     """The settings of each update under a schedule of rate and momentum, and the weights at the end."""
     module = network()

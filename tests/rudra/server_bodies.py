@@ -14,7 +14,7 @@ from torch import Tensor
 
 from suite.communication.group import Group, WorkerLost
 from suite.parameter_server.messages import Layout
-from suite.parameter_server.processes import Observed, TrainingJob, train
+from suite.parameter_server.processes import TrainingJob, train
 from suite.parameter_server.servers import Served
 from suite.training.optimizers import CaffeSGD
 
@@ -93,36 +93,16 @@ def dyadic_rows(learner: int, number: int) -> Tensor:
     return (torch.arange(4, dtype=torch.float64) * (3 * learner + 1) + 5 * number) % 8
 
 
-def tree_job(architecture: str, n: int, updates: int, gradient: Any = dyadic, evaluate: Any = None) -> TrainingJob:
-    layout = Layout(4, architecture, per_leaf=2, fan_out=2, tested=evaluate is not None)
+def tree_job(architecture: str, n: int, updates: int, gradient: Any = dyadic) -> TrainingJob:
+    layout = Layout(4, architecture, per_leaf=2, fan_out=2)
     return TrainingJob(
         layout, n, torch.zeros(4, dtype=torch.float64), dyadic_rows, gradient,
-        CaffeSGD(0.5), lambda t: 0.125, updates, evaluate, epoch=3,
+        CaffeSGD(0.5), lambda t: 0.125, updates,
     )  # fmt: skip
 
 
 def serve_tree(group: Group, architecture: str, n: int, updates: int) -> Any:
     return plain(train(group, tree_job(architecture, n, updates)))
-
-
-def distance(x: Tensor) -> float:
-    return float(x.square().sum())
-
-
-def serve_and_test(group: Group, architecture: str, updates: int, done: str) -> Any:
-    """A job with a statistics server, which tests nothing until the root has written the file ``done``."""
-
-    def patient(x: Tensor) -> float:
-        while not Path(done).exists():
-            time.sleep(0.01)
-        return distance(x)
-
-    found = train(group, tree_job(architecture, 2, updates, evaluate=patient))
-    if isinstance(found, Observed):
-        return {"losses": [list(loss) for loss in found.losses], "tests": found.tests}
-    if isinstance(found, Served):
-        Path(done).touch()
-    return plain(found)
 
 
 def lose_a_server(group: Group, architecture: str, which: int, report: str) -> None:

@@ -57,28 +57,6 @@ def test_weights_are_those_of_the_recorded_clocks_to_the_bit(architecture: str, 
         assert {turn.t - entry.read for turn in turns for entry in turn.entries} == {0}
 
 
-@pytest.mark.parametrize("architecture", ["adv", "adv*"])
-def test_a_statistics_server_hears_all_and_is_in_nobodys_way(architecture: str, tmp_path: Path) -> None:
-    """It tests no model before the root has ended: whoever waited for it would wait for ever."""
-    served, *others, observed = spawn(
-        bodies.serve_and_test, 3 + LEARNERS + 1, architecture, UPDATES, str(tmp_path / "done"), timeout=30
-    )
-    turns = [Turn(t, tuple(GradientRef(*entry) for entry in entries)) for t, entries in served["turns"]]
-    weights = [followed(turns[:updates], 2) for updates in (3, 6)]
-    assert [list(test) for test in observed["tests"]] == [
-        [3, bodies.distance(weights[0])],
-        [6, bodies.distance(weights[1])],
-    ]
-    for learner, computed in enumerate(others[2:]):
-        numbers = [number for who, number, _, _ in observed["losses"] if who == learner]
-        assert numbers == list(range(computed))
-    losses = {(who, number): (read, loss) for who, number, read, loss in observed["losses"]}
-    for turn, mean in zip(turns, served["losses"], strict=True):
-        told = [losses[entry.worker, entry.number] for entry in turn.entries]
-        assert [read for read, _ in told] == [entry.read for entry in turn.entries]
-        assert sum(loss for _, loss in told) / len(told) == pytest.approx(mean)
-
-
 @pytest.mark.parametrize(
     ("architecture", "which", "name"), [("adv", 1, "leaf 0"), ("adv*", 2, "leaf 1"), ("adv", 0, "root")]
 )
