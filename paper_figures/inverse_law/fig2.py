@@ -162,7 +162,8 @@ def draw(frame: Frame, figure: Figure) -> None:
         title = f"{CORPORA[settings['corpus']]}, rate {settings['rate']:g}"
         with contextlib.suppress(Missing):
             far = largest_misfit(found.values())
-            title += "\nmisfit {:.1f} [{:.1f}, {:.1f}]%".format(*(100 * end for end in (far.mean, far.low, far.high)))
+            ends = "{:.1f} [{:.1f}, {:.1f}]".format(*(100 * end for end in (far.mean, far.low, far.high)))
+            title += f"\nmisfit {ends.replace('inf', '∞')}%"
             title += f"\n{told(law(group, frame))}"
         axes.set(xlabel="target words per mini-batch M", ylabel="updates to the threshold, $N$", title=title)
     marks = key([counted for runs in panels.values() for counted in counts(runs).values()])

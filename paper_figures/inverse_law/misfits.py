@@ -12,6 +12,9 @@ some point lies outside, however many were looked at. s is the jackknife's over 
 three seeds say little of a point's own scatter, so s is at least that of all points of the threshold together, and
 t has their degrees of freedom.
 
+Updates that hardly fall lie near a constant, too. Where the same rule does not refute a constant, at a margin of 10%,
+the interval is open above: such a curve can lie off the law, and cannot confirm it.
+
 Beside the claims stand the comparison with the bound behind ISGD's Eq. 22, the largest misfit at the slow rate, and
 the batch size from which on the law holds. ISGD takes the loss after t iterations of batch size n to be psi =
 c1 / sqrt(n t) + c2 / t. Solved for the iterations to reach psi, with u = c1 / (2 psi) and v = c2 / psi,
@@ -24,7 +27,8 @@ which falls as 1/sqrt(M) towards its floor v; this paper's N falls as 1/M. No da
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -62,10 +66,11 @@ def largest_misfit(thresholds: Iterable[Sequence[Updates]]) -> Interval:
 
     Raises Missing where no threshold is achievable at ``LEAST_POINTS`` batch sizes.
     """
-    found = [misfits(kept) for counted in thresholds if len(kept := achievable(counted)) >= law.LEAST_POINTS]
+    found = [kept for counted in thresholds if len(kept := achievable(counted)) >= law.LEAST_POINTS]
     if not found:
         raise Missing(f"{law.LEAST_POINTS} batch sizes whose seeds all reached a threshold")
-    return largest(found)
+    of_law, of_constant = (largest([misfits(kept, of) for kept in found]) for of in (from_law, from_constant))
+    return of_law if of_constant.low > NEAR else replace(of_law, high=math.inf)
 
 
 def largest(found: Sequence[Misfits]) -> Interval:
@@ -83,28 +88,33 @@ def largest(found: Sequence[Misfits]) -> Interval:
     return Interval(math.expm1(value), math.expm1(low), math.expm1(high), seeds, degrees)
 
 
-def misfits(counted: Sequence[Updates]) -> Misfits:
-    """Misfits of the law fitted to points at which every seed arrived, with the jackknife's errors over seeds.
+def misfits(counted: Sequence[Updates], misfit: Callable[..., np.ndarray]) -> Misfits:
+    """Misfits of what is fitted to points at which every seed arrived, with the jackknife's errors over seeds.
 
     With one seed the errors are infinite.
     """
     batch = np.array([float(u.batch) for u in counted])
     logs = np.log(np.array([u.seen for u in counted], dtype=float))  # [P, S]
     seeds = logs.shape[1]
-    whole = _misfit(batch, logs.mean(1))
+    whole = misfit(batch, logs.mean(1))
     if seeds == 1:
         return Misfits(whole, np.full(len(batch), math.inf), 0, 1)
-    parts = np.array([_misfit(batch, np.delete(logs, j, 1).mean(1)) for j in range(seeds)])  # [S, P]
+    parts = np.array([misfit(batch, np.delete(logs, j, 1).mean(1)) for j in range(seeds)])  # [S, P]
     own = jackknife_variance(parts)
     spare = (seeds - 1) * (len(batch) - 2)
     together = (seeds - 1) * own.sum() / spare  # two constants took up their part of the scatter
     return Misfits(whole, np.sqrt(np.maximum(own, together)), spare, seeds)
 
 
-def _misfit(batch: np.ndarray, means: np.ndarray) -> np.ndarray:
+def from_law(batch: np.ndarray, means: np.ndarray) -> np.ndarray:
     """Misfits of the law fitted to means of logarithms [P]."""
     fit = fit_inverse_law([Updates(int(b), (math.exp(mean),)) for b, mean in zip(batch, means, strict=True)])
     return means - np.log(fit.floor + fit.sensitivity / batch)
+
+
+def from_constant(batch: np.ndarray, means: np.ndarray) -> np.ndarray:
+    """Misfits of a constant, the same at every batch size."""
+    return means - means.mean()
 
 
 # ---------------------------------------------------------------- the rival of ISGD

@@ -18,7 +18,7 @@ from typing import Any
 
 from paper_figures.isgd import pairs, settings
 from paper_figures.isgd.pairs import PAIR, column, common_error, data_of, tests
-from suite.claims.intervals import TIE, Interval, at_least, mean_interval
+from suite.claims.intervals import TIE, Interval, at_least, mean_interval, share_above
 from suite.lazy import Axes, Figure, np, pd, sns
 from suite.papers.artifact import ALL, FIRST, Artifact, Frame, Groups, Missing, Quantity
 from suite.papers.catalogue import printed_value
@@ -66,7 +66,7 @@ ARTIFACTS = (MNIST_ACCURACY, CIFAR_ACCURACY, TOP1, MNIST_TRAINING, CIFAR_TRAININ
 
 def leads(frame: Frame) -> pd.DataFrame:
     """ISGD's lead in test accuracy in points [seeds, tests], without the test before training."""
-    return pd.DataFrame(100 * (column(frame, "sgd", "test_error") - column(frame, "isgd", "test_error"))[:, 1:])
+    return pd.DataFrame(100 * pairs.error_lead(frame, "isgd", "test_error")[:, 1:])
 
 
 def lead(frame: Frame) -> pd.Series:
@@ -170,11 +170,8 @@ def ahead(frame: Frame) -> Interval:
     each = each.loc[:, each.any().cummax()]
     if each.empty:
         raise Missing("a test at which the methods differ")
-    spans = [mean_interval(each[test].tolist()) for test in each]
-    share, low, high = (
-        sum(getattr(span, end) > TIE for span in spans) / len(spans) for end in ("mean", "low", "high")
-    )
-    return Interval(share, low, high, len(each), None) if len(each) > 1 else Interval(share, share, share, 1)
+    found = share_above([mean_interval(each[test].tolist()) for test in each], TIE)
+    return found if len(each) > 1 else Interval(found.mean, found.mean, found.mean, 1)
 
 
 def reached(frame: Frame) -> list[np.ndarray]:

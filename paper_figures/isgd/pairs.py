@@ -16,6 +16,7 @@ TICKS: dict[str, Sequence[float]] = {
     "cifar100": [percent / 100 for percent in range(1, 100)],
 }
 COARSE_TICKS = (0.8, 0.85, 0.9, 0.95)
+LEARNED = 0.01  # by so much an error falls below that of the untrained network where something is learned
 
 
 def settings_of(frame: Frame, group: str = "sgd") -> Any:
@@ -36,8 +37,16 @@ def tests(frame: Frame, group: str) -> list[pd.DataFrame]:
 
 
 def column(frame: Frame, group: str, name: str) -> np.ndarray:
-    """One column of the tests of a group [seeds, tests]."""
-    return np.array([table[name] for table in tests(frame, group)])
+    """One column of the tests of a group [seeds, tests]; a run that diverged early keeps what its last test found."""
+    longest = max(len(table) for each in frame.groups for table in tests(frame, each))
+    return np.array([np.pad(table[name], (0, longest - len(table)), "edge") for table in tests(frame, group)])
+
+
+def error_lead(frame: Frame, treated: str, name: str) -> np.ndarray:
+    """SGD's error minus that of ``treated`` [pairs, tests]; no number in a pair of which neither learns."""
+    both = np.array([column(frame, group, name) for group in ("sgd", treated)])  # [2, pairs, tests]
+    learned = np.nanmin(both, axis=(0, 2)) < both[:, :, 0].min(0) - LEARNED
+    return np.where(learned[:, None], both[0] - both[1], np.nan)
 
 
 def first_below(table: pd.DataFrame, error: float, column: str = "test_error") -> float:
@@ -74,5 +83,5 @@ def until(frame: Frame, treated: str = "isgd") -> str:
 
 def error_leads(frame: Frame, treated: str = "isgd") -> pd.Series:
     """Per seed: SGD's training error minus that of ``treated``, averaged over the tests of the second half."""
-    lead = column(frame, "sgd", "train_error") - column(frame, treated, "train_error")  # [seeds, tests]
+    lead = error_lead(frame, treated, "train_error")
     return pd.Series(lead[:, lead.shape[1] // 2 :].mean(1))

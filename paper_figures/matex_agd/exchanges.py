@@ -22,7 +22,7 @@ from itertools import pairwise
 from typing import Any
 
 from paper_figures.matex_agd.settings import EFFECTIVE_BATCH
-from suite.claims.intervals import Interval, least, log_interval, mean_interval, most, over_ends
+from suite.claims.intervals import Interval, least, log_interval, mean_interval, most, over_ends, share_above
 from suite.communication.link import PAYLOAD
 from suite.cost_models.machines import DGX1, SANDY_BRIDGE, LayerCost, Machine, Setting, exchange, network
 from suite.cost_models.overlap import AllReduce, LayerTimes, NetworkTimes, delayed, rates
@@ -216,14 +216,15 @@ def highest(frame: Frame, letter: str) -> Interval:
     return most(seen)
 
 
-def same_trend(frame: Frame) -> float:
-    """Share of networks and numbers of devices at which delayed exchange is ahead of all on both machines."""
-    ahead = {
-        letter: [min(lead(t, ("SGD",)).mean, lead(t, LAYER_WISE).mean) > 0 for t in on_hosts(frame, letter).values()]
-        for letter in CASES
-    }
-    alike = [cpu and gpu for one, other in ("ab", "cd") for cpu, gpu in zip(ahead[one], ahead[other], strict=True)]
-    return sum(alike) / len(alike)
+def same_trend(frame: Frame) -> Interval:
+    """Share of networks and numbers of devices at which delayed exchange is ahead of all on both machines.
+
+    It reaches from where the whole intervals of the leads are above zero to where some of each is.
+    """
+    a, b, c, d = (on_hosts(frame, letter).values() for letter in CASES)
+    pairs = [*zip(a, b, strict=True), *zip(c, d, strict=True)]
+    leads = [least([lead(t, behind) for t in both for behind in (("SGD",), LAYER_WISE)]) for both in pairs]
+    return share_above(leads, 0.0)
 
 
 # ---------------------------------------------------------------- beside the cost model

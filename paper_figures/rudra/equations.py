@@ -12,4 +12,4 @@ EQ7 = Artifact(
     lambda profile: training_groups(profile, [BASELINE, (0, 4, 30)]),
     beside=errors.own_seeds,
 )
-EQ7.quantities["same-error"] = errors.steps(BASELINE, (0, 4, 30))
+EQ7.quantities["same-error"] = errors.differences((BASELINE, (0, 4, 30)))

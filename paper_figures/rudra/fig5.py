@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from paper_figures.rudra import errors
 from paper_figures.rudra.drawing import draw_evaluations, evaluations
+from paper_figures.rudra.errors import CHANCE
 from paper_figures.rudra.plans import modulation_groups
 from paper_figures.rudra.settings import EPOCHS
 from suite.claims.intervals import Interval
-from suite.data.catalogue import DATASETS
 from suite.papers.figure import FIRST, Artifact, Figure, Frame, Groups, pd
 from suite.report.style import GRID, named_ticks
 
 SHORT = ", shortened"
-CHANCE = 100 * (1 - 1 / DATASETS["cifar10"].classes)  # % of errors of one who guesses
 
 
 def beside(profile: str) -> Groups:
@@ -53,7 +52,7 @@ def table(frame: Frame) -> pd.DataFrame:
         if not frame.here(group):
             continue
         epochs = frame.table("evaluations", group)["epoch"].max()
-        length = "" if errors.is_whole(epochs) else f" ({epochs:.0f} epochs)"
+        length = "" if round(epochs) == EPOCHS else f" ({epochs:.0f} epochs)"
         shown[group] = named(group) + length
     return evaluations(frame, shown, "configuration")
 
@@ -68,7 +67,7 @@ def draw(frame: Frame, figure: Figure) -> None:
     )
     epochs = rows["epoch"].max()
     absent = [named(group) for group in modulation_groups(frame.profile) if not frame.here(group)]
-    if not errors.is_whole(epochs):
+    if round(epochs) < EPOCHS:
         axes.set_title(f"the first {epochs:.0f} of {EPOCHS} epochs, drops of the rate moved with them")
     elif absent:
         axes.set_title(f"not run: {'; '.join(absent)}")

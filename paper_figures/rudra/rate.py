@@ -32,7 +32,7 @@ def groups(profile: str) -> Groups:
 
 
 PANEL = Artifact("rudra/rate", "Ours: hardsync at the rate of softsync", groups, beside=errors.own_seeds)
-PANEL.quantities["by-rate"] = errors.steps(SLOWED, SOFTSYNC)
+PANEL.quantities["by-rate"] = errors.differences((SLOWED, SOFTSYNC))
 
 
 @PANEL.table

@@ -65,7 +65,7 @@ def about_trees(frame: Frame) -> str:
     return f"mean staleness of {base:.2f} and {trees:.2f} updates"
 
 
-PANEL.quantities["adv-star-keeps-error"] = replace(errors.steps(STALER, ALONG_TREES), note=about_trees)
+PANEL.quantities["adv-star-keeps-error"] = replace(errors.differences((STALER, ALONG_TREES)), note=about_trees)
 
 
 @PANEL.quantity("one-softsync-fastest", times.TIMES)
@@ -118,10 +118,10 @@ for name, which in (("errors-rms", 0), ("errors-correlation", 1)):
 
 
 def trained_in_full(frame: Frame) -> list[Configuration]:
-    """The rows of Tables 2 and 3 that are stored and were trained for all epochs."""
+    """The rows of Tables 2 and 3 that are stored and were trained for all epochs, or diverged."""
     rows = dict.fromkeys([plans.BASELINE, *plans.TABLE3, *plans.TABLE2])
-    stored = {row: frame.results(plans.label(row)) for row in rows}
-    return [row for row, runs in stored.items() if runs and all(is_whole(run["epoch"]) for run in runs)]
+    stored = {row: frame.runs_of(plans.label(row)) for row in rows}
+    return [row for row, runs in stored.items() if runs and all(map(is_whole, runs))]
 
 
 def against_print(frame: Frame) -> list[tuple[Configuration, float, Estimate]]:
@@ -131,8 +131,8 @@ def against_print(frame: Frame) -> list[tuple[Configuration, float, Estimate]]:
 
 def distance(found: list[tuple[Configuration, float, Estimate]]) -> tuple[float, float]:
     """Root mean square of ours minus printed in points, and their correlation."""
-    printed, ours = [error for _, error, _ in found], [measured.values[0] for _, _, measured in found]
-    return math.sqrt(fmean((a - b) ** 2 for a, b in zip(ours, printed, strict=True))), correlation(ours, printed)
+    apart, alike = agreement([error for _, error, _ in found], [measured.values[0] for _, _, measured in found])
+    return apart.mean, alike.mean
 
 
 def in_full(frame: Frame) -> list[str]:

@@ -57,6 +57,13 @@ def _of_all(seen: Sequence[Interval], end: Callable[..., Any]) -> Interval:
     return Interval(mean, low, high, seen[0].n, seen[0].freedom)
 
 
+def share_above(seen: Sequence[Interval], bound: float) -> Interval:
+    """Share of values above a bound, from those whose whole interval lies there to those of which some does."""
+    ends = np.array([(i.mean, i.low, i.high) for i in seen])
+    share, low, high = (ends > bound).mean(0).tolist()
+    return Interval(share, low, high, seen[0].n, None)
+
+
 def over_ends(middle: float, values: Sequence[float]) -> Interval:
     """A value with the least and the largest of several, which are ends of a range and no repetitions."""
     return Interval(middle, min(values), max(values), 1, None)

@@ -10,7 +10,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from suite.engines import INDEX, VARIABLE, EngineError, Job
+from suite.engines.engine import INDEX, VARIABLE, EngineError, Job
 
 # --signal reaches the batch shell alone, which passes it on; a worker then leaves a checkpoint and exits with 143.
 # Slurm requeues what a node's death or a preemption ended; what its time limit ends, the script requeues itself.

@@ -32,12 +32,6 @@ def epochs_to_accuracy(accuracies: Sequence[float], target: float) -> int | None
     return None
 
 
-def time_to_accuracy(seconds: Sequence[float], accuracies: Sequence[float], target: float) -> float | None:
-    """TTA(x): ``seconds[i]`` at the end of epoch i + 1 for the first epoch that counts; None if never."""
-    epoch = epochs_to_accuracy(accuracies, target)
-    return None if epoch is None else seconds[epoch - 1]
-
-
 @dataclass(frozen=True)
 class MultiGpuServer:
     """Cost model of a server with g equal GPUs and m learners on each (section 5.6's tau: iterations).

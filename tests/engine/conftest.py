@@ -35,7 +35,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
 @pytest.fixture
 def hastily(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Builds of other flags, compiled in half the time: formulas are the same ones whatever is made of them."""
-    monkeypatch.setattr(native, "SOURCE", replace(native.SOURCE, flags=(*native.SOURCE.flags, "-O1")))
+    monkeypatch.setattr(native, "SOURCE", replace(native.SOURCE, flags=(*native.SOURCE.flags, "-Og")))
     forget()
     yield
     forget()

@@ -83,6 +83,7 @@ def test_named_paths_are_not_measured(tmp_path):
     assert not made
 
 
+@pytest.mark.usefixtures("hastily")
 def test_a_measurement_times_what_can_run_and_says_what_cannot():
     spec = digits(0, batch=1, workers=2, algorithm={"name": "crossbow"})
     changes = measure_training(spec, new(spec))

@@ -76,7 +76,7 @@ def test_a_run_goes_on_with_another_build_that_agrees_with_autograd_and_names_bo
     ],
 )
 def test_what_is_wrong_for_some_batches_or_updates_alone_is_not_used(monkeypatch, tmp_path, name, right, wrong):
-    case = problem("digits_lenet")
+    case = problem("linear")
     for path in (native.SOURCE.file, *native.SOURCE.headers):
         text = path.read_text()
         assert path.name != name or right in text

@@ -63,6 +63,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.usefixtures("hastily")
 @pytest.mark.parametrize(
     ("name", "path", "channels_last", "kind", "rule", "momentum", "multipliers"),
     [
@@ -88,6 +89,7 @@ def test_it_is_the_general_update_to_a_few_roundings(name, path, channels_last, 
 
 
 @pytest.mark.compiler
+@pytest.mark.usefixtures("hastily")
 @pytest.mark.parametrize("momentum", [0.9, 0.0])
 def test_threads_that_share_a_batch_step_as_one_does(monkeypatch, momentum):
     """One must not move weights that another has yet to read."""

@@ -203,7 +203,7 @@ def test_files_that_are_no_documents_are_refused(tmp_path: Path, content: str, w
 @pytest.mark.parametrize("kept", [False, True], ids=["document", "baseline"])
 def test_a_forged_document_is_used_or_refused_in_a_sentence(tmp_path: Path, kept: bool, monkeypatch):
     """One place in each of 80 is anything that JSON can say."""
-    monkeypatch.setattr("suite.speed.rank_shift.detectable", lambda *a, **k: 0.1)  # takes a second each time
+    monkeypatch.setattr("suite.speed.gate.detectable", lambda *a, **k: 0.1)  # takes a second each time
     draw, rng, path = np.random.default_rng(3), random.Random(4), tmp_path / "forged.json"
     true = document({"a": 0.0, "b": 0.1}, draw, rounds=4)
     known, refused, told = baseline([true]), 0, set()

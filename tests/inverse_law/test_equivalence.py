@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from paper_figures.inverse_law.misfits import largest_misfit, misfits
+from paper_figures.inverse_law.misfits import from_law, largest_misfit, misfits
 from suite.batch_size.law import Updates
 
 SIZES = tuple(2**k for k in range(11))
@@ -46,12 +46,18 @@ def test_another_power_lies_outside(power):
     assert largest_misfit([curve(lambda m: 200 * (1 + 10 / m**power))]).low > 0.1
 
 
+def test_updates_that_hardly_fall_refute_the_law_and_do_not_confirm_it():
+    flat = lambda off: [curve(lambda m: 2000 * (1 + 0.1 / m) * (off if m == 4 else 1), scatter=0.005)]
+    assert (largest_misfit(flat(1.0)).mean < 0.1, largest_misfit(flat(1.0)).high) == (True, math.inf)
+    assert largest_misfit(flat(1.4)).low > 0.1
+
+
 def test_one_size_off_the_law_is_found_among_many_and_is_the_value():
     """The law is drawn towards the odd size, so that the misfit is a little less than what was put in."""
     one = largest_misfit([curve(), curve(bent(2, 1.4), name="b")])
     assert one.low > 0.1
     assert 0.2 < one.mean < 0.4
-    direct = misfits(curve(bent(2, 1.4), scatter=0.0)).misfit
+    direct = misfits(curve(bent(2, 1.4), scatter=0.0), from_law).misfit
     assert int(np.abs(direct).argmax()) == SIZES.index(2)
 
 

@@ -143,6 +143,19 @@ def test_a_test_that_is_no_number_leaves_the_lead_open() -> None:
     assert verdict("isgd/fig5a/isgd-at-least-sgd", frame) == "inconclusive"
 
 
+def test_a_run_that_diverged_early_keeps_its_last_error() -> None:
+    early, late = ([training([*ISGD[0][:4], *[0.9] * n]), *map(training, ISGD[1:])] for n in (1, 2))
+    ended = [measured("isgd/fig5a/isgd-at-least-sgd", frame_of({"sgd": map(training, SGD), "isgd": each}))
+             for each in (early, late)]  # fmt: skip
+    assert ended[0] == ended[1]
+
+
+def test_two_that_learn_nothing_do_not_agree() -> None:
+    frame = frame_of({group: [training([0.9, 0.9, 0.895])] * 3 for group in ("sgd", "isgd", "chosen")})
+    for name in ("fig5a/isgd-at-least-sgd", "fig5d/isgd-lower", "zeta/lower-training-error"):
+        assert verdict(f"isgd/{name}", frame) == "inconclusive"
+
+
 # ---------------------------------------------------------------- verdicts of pairs
 
 

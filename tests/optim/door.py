@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import torch
@@ -29,11 +30,11 @@ EXAMPLES, BATCH, UPDATES, RATE = 96, 12, 18, 0.1
 MOMENTUM, DECAY = 0.9, 1e-3
 
 
-def network(dtype: torch.dtype = torch.float32, seed: int = 0) -> nn.Module:
-    """Convolution, batch norm and a linear layer: 8 parameters, 1,130 numbers."""
+@cache
+def _initial(seed: int) -> nn.Module:
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        layers = nn.Sequential(
+        return nn.Sequential(
             nn.Conv2d(1, 6, 3),
             nn.BatchNorm2d(6),
             nn.ReLU(),
@@ -42,7 +43,11 @@ def network(dtype: torch.dtype = torch.float32, seed: int = 0) -> nn.Module:
             nn.Tanh(),
             nn.Linear(11, 3),
         )
-    return layers.to(dtype)
+
+
+def network(dtype: torch.dtype = torch.float32, seed: int = 0) -> nn.Module:
+    """Convolution, batch norm and a linear layer: 8 parameters, 1,130 numbers."""
+    return copy.deepcopy(_initial(seed)).to(dtype)
 
 
 def examples(dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
@@ -162,7 +167,7 @@ class FusedTorch(TorchSGD):
     def step(self, memory: Tensor, points: Tensor, grads: Tensor, lr: Tensor, part: slice = ALL) -> Stepped:
         x, v = points.clone(), memory.clone()
         options = {"momentum": self.momentum, "weight_decay": self.decay, "lr": lr.item()}
-        starts = torch.tensor([0, *(p.numel() for p in network().parameters())]).cumsum(0)
+        starts = torch.tensor([0, *(p.numel() for p in _initial(0).parameters())]).cumsum(0)
         inside = starts[(starts >= (part.start or 0)) & (starts < (starts[-1] if part.stop is None else part.stop))]
         sizes = inside.diff(append=starts[-1:] if part.stop is None else torch.tensor([part.stop])).tolist()
         lists = [[own for row in rows.reshape(-1, sum(sizes)) for own in row.split(sizes)] for rows in (x, grads, v)]

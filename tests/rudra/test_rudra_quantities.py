@@ -190,6 +190,11 @@ def test_the_23_errors_are_judged_together(error: Any, near: str, follows: str) 
     off = [error(printed_error(row)) + 0.2 - printed_error(row) for row in TABLE2]  # on the mean of two
     rms = quantity("table2/errors-rms").of(frame_of(twice)).values
     assert rms == (pytest.approx(math.sqrt(sum(each**2 for each in off) / 23)),)
+    runs[label(TABLE2[7])][0] |= {"epoch": 8, "status": "diverged"}
+    assert verdict("table2/r08-test-error", frame_of(runs)) == "not reproduced"
+    diverged = quantity("table2/errors-correlation").of(frame_of(runs))
+    runs[label(TABLE2[7])] = [{"test_error": 0.9, "epoch": 140}]
+    assert quantity("table2/errors-correlation").of(frame_of(runs)) == diverged
     runs[label(TABLE2[7])][0]["epoch"] = 8  # a run that ended early is none of 140 epochs
     with pytest.raises(Missing, match="1 of 23 rows have no run of 140 epochs"):
         verdict("table2/errors-rms", frame_of(runs))
@@ -253,6 +258,19 @@ def test_a_claim_is_reproduced_where_it_holds_and_not_where_it_does_not(which: C
     if (found := verdict(name, made(False))) == "reproduced":  # a bound from below, say
         found = verdict(name, halved())
     assert found == failed
+
+
+@pytest.mark.parametrize("error", [0.892, 0.88])
+def test_two_that_learn_nothing_do_not_agree(error: float) -> None:
+    untrained = frame_of({group: [{"test_error": error, **ALIKE}] * 3 for group in FINALS})
+    names = ("staleness-irrelevant", "adv-star-keeps-error")
+    for name in (
+        *(f"table2/{name}" for name in names),
+        "fig7b/like-lambda-softsync",
+        "rate/by-rate",
+        "eq7/same-error",
+    ):
+        assert verdict(name, untrained) == ("inconclusive" if error > 0.89 else "reproduced")
 
 
 def test_one_seed_a_row_decides_no_step_of_nothing_to_a_point() -> None:

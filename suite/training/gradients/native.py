@@ -227,7 +227,12 @@ class Native(Backend):
             raise NativeError(f"machine code is made for the CPU, and the network lies on {self.flat.x.device.type}")
         if not self.flat.channels_last and any(len(shape) == 4 for shape in self.flat.shapes):
             raise NativeError("weights of convolutions must lie channels-last")
-        self.library = library(self._form(build, direct), NUMBERS[self.flat.x.dtype])
+        network = self._form(build, direct)
+        layers = _layers(self.flat.module, self.flat.module.input_shape)
+        self._dropouts = [(layer, shape[0]) for _, layer, shape, _ in layers if isinstance(layer, nn.Dropout)]
+        if self._dropouts and self.flat.q:
+            raise NativeError("it has dropout beside batch norm")
+        self.library = library(network, NUMBERS[self.flat.x.dtype])
         if build not in (None, self.library.build):
             raise NativeError(
                 f"it was begun with the native build {build}, and source, compiler and processor here make "
@@ -235,10 +240,6 @@ class Native(Backend):
             )
         self._grads = self.flat.grad[None]
         self._work = self.flat.x.new_empty(0)
-        layers = _layers(self.flat.module, self.flat.module.input_shape)
-        self._dropouts = [(layer, shape[0]) for _, layer, shape, _ in layers if isinstance(layer, nn.Dropout)]
-        if self._dropouts and self.flat.q:
-            raise NativeError("it has dropout beside batch norm")
         if not self.library.agrees and not agrees(self):
             raise NativeError("its machine code does not agree with autograd: the compiler is not to be trusted")
         self.library.agrees = True
