@@ -178,6 +178,15 @@ def test_epochs_of_one_and_four_learners() -> None:
         assert verdict(f"fig12b/{name}", trained("fig12b", {"sma 1": [14], "sma 4": [30]})) == "not reproduced"
 
 
+def test_four_learners_against_plain_training_by_the_pooled_spread() -> None:
+    arrivals = {"sma 1": [20, 24, 28], "sma 4": [18, 20, 22, 20, 20], "s-sgd 1": [40]}  # squares 32 and 8
+    measured = found("fig12b/plain", trained("fig12b", arrivals))
+    half = 2.446912 * math.sqrt(40 / 6 * (1 + 1 / 5))  # Student's 97.5% quantile for six degrees of freedom
+    assert measured.spans == (pytest.approx((20, 20 - half, 20 + half)),)
+    for epoch, word in ((40, "reproduced"), (200, "reproduced"), (22, "inconclusive"), (6, "not reproduced")):
+        assert verdict("fig12b/plain", trained("fig12b", arrivals | {"s-sgd 1": [epoch]})) == word
+
+
 @pytest.mark.parametrize(("figure", "target"), [("fig9a", 99), ("fig9b", 88), ("fig9c", 69)])
 def test_the_target_is_the_best_median_of_five_epochs(figure: str, target: float) -> None:
     curve = [0.1, 0.2, 0.9, 0.15, 0.3, 0.45, 0.6, 0.55, 0.5]  # medians 0.2, 0.3, 0.45, 0.45, 0.5
