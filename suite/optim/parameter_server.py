@@ -73,7 +73,8 @@ def parameter_server(
 
     Raises:
         WorkerLost: the training cannot go on.
-        ValueError: as Softsync, where processes differ, and where ``evaluate`` has no process or buffers to test.
+        ValueError: as Softsync, where processes differ, where ``evaluate`` has no process or buffers to test, and for
+            an ``epoch`` below 1.
 
     Example:
         >>> import torch
@@ -94,6 +95,8 @@ def parameter_server(
         group.wait_for(timeout)
     if evaluate and found.size < 3:
         raise ValueError("evaluate needs a server, a learner and a process of its own, so three processes or more")
+    if epoch < 1:
+        raise ValueError(f"epoch must be one update or more, not {epoch}")
     if found.size == 1:
         yield Softsync(module, params, learners=learners, updates=updates, group=found, **settings)
     else:

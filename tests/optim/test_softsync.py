@@ -239,6 +239,7 @@ def test_a_statistics_server_hears_all_and_is_in_nobodys_way(tmp_path: Path):
     assert [timestamp for timestamp, _ in tests] == [3, 6]
     assert server[3] == learner[3] < tests[1][1] < tests[0][1]
     assert server[:2] == learner[:2] == ([], [])
-    alone = parameter_server(network(), lr=0.1, n=1, updates=1, evaluate=weights)
-    with pytest.raises(ValueError, match="three processes or more"), alone:
-        pass
+    for asked, said in ({"evaluate": weights}, "three processes or more"), ({"epoch": 0}, "one update or more"):
+        alone = parameter_server(network(), lr=0.1, n=1, updates=1, **asked)
+        with pytest.raises(ValueError, match=said), alone:
+            pass
