@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
-from math import fsum, sqrt
-from statistics import fmean, median
+from statistics import median
 
 from paper_figures.crossbow import plots, readings, settings
-from suite.claims.intervals import LEVEL, Interval, quantile
+from suite.claims.intervals import Interval, contrast, pooled
 from suite.papers.figure import Artifact, Figure, Frame, Groups, Missing, Quantity, Run, pd, printed_value
 
 LEARNERS = ("sma 1", "sma 2", "sma 4")
 COMPARED = ("sma 1", "sma 4")
 PLAIN = "s-sgd 1"  # plain training with one learner's batches
-LENGTH = 140  # epochs of a run that does not arrive
 OTHERS = ("crossbow_lenet", "crossbow_vgg16")  # further networks whose throughput is measured at the paper's scale
 ONE, FOUR = "SMA, k = 1", "SMA, k = 4"
 
@@ -115,14 +113,11 @@ def saved_on_plain(frame: Frame) -> Interval:
 
     A run that never arrives counts as there in the epoch after its last.
     """
-    epochs = lambda group: [min(count, LENGTH + 1) for count in readings.epochs(frame, group, settings.TARGET)]
-    found = {group: epochs(group) for group in (*COMPARED, PLAIN)}
-    squares = fsum((each - fmean(seeds)) ** 2 for seeds in found.values() for each in seeds)
-    freedom = sum(len(seeds) - 1 for seeds in found.values())
-    plain, four = found[PLAIN], found["sma 4"]
-    half = quantile(freedom, LEVEL) * sqrt(squares / freedom * (1 / len(plain) + 1 / len(four)))
-    value = fmean(plain) - fmean(four)
-    return Interval(value, value - half, value + half, len(plain), freedom)
+    found = {
+        group: [min(count, settings.RESNET32_EPOCHS + 1) for count in readings.epochs(frame, group, settings.TARGET)]
+        for group in (*COMPARED, PLAIN)
+    }
+    return contrast({PLAIN: 1.0, "sma 4": -1.0}, found, pooled(found.values()))
 
 
 arrivals = B.table(partial(readings.arrival_table, printed=settings.TARGET))

@@ -49,6 +49,7 @@ LENET_LENGTH = 20  # epochs of theirs; a run of SMA with four learners had not a
 CENTRE_MOMENTUM = 0.9  # sma.cu's constant when replicas have momentum
 LONE_ALPHA = 0.1  # of one learner: 1/k = 1 would swap replica and centre; the authors' scripts have 0.1
 CROSSBOW_BATCH = 64  # ResNet-32, section 5.2
+RESNET32_EPOCHS = 140
 RESNET32_DROPS = ((80, 0.1), (120, 0.01))  # (epoch, factor of the first rate)
 VGG_HALVING, VGG_EPOCHS = 20, 250
 RESNET50_DROPS = (30, 60)  # epochs; section 3.2 has them as common, not as its own
@@ -151,7 +152,7 @@ def stand_in(
     base, images, epochs = {
         "smoke": (DIGITS, 1437, 12),
         "reduced": (LENET, LENET_IMAGES, LENET_EPOCHS.get(learners, 0)),
-        "paper": (RESNET32, 50_000, 140),
+        "paper": (RESNET32, 50_000, RESNET32_EPOCHS),
     }[profile]
     target = target if profile == "paper" else None
     return training(base, method, learners, seed, images=images, epochs=epochs, target=target, **options)

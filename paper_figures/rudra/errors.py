@@ -20,7 +20,8 @@ from typing import Any
 
 from paper_figures.rudra.plans import BASELINE, TABLE2, label, printed_error
 from paper_figures.rudra.settings import EPOCHS, Configuration, at_profile
-from suite.claims.intervals import LEVEL, Interval, most, quantile
+from suite.claims import intervals
+from suite.claims.intervals import Interval, most
 from suite.data.catalogue import DATASETS
 from suite.papers.artifact import FIRST, Frame, Groups, Missing, Quantity, Run
 
@@ -28,8 +29,15 @@ NAMED: tuple[Configuration, ...] = (BASELINE, (30, 4, 30), (10, 128, 10))
 """The configurations whose own seeds give the spread, named before their second seeds were run."""
 
 WHOLE, SHORT = "ours", "ours, shortened"  # sources of errors in tables and drawings
-CHANCE = 100 * (1 - 1 / DATASETS["cifar10"].classes)  # % of errors of one who guesses
 LEARNED = 1.0  # points below CHANCE: who guesses 10,000 images is further off once in a thousand times
+
+
+def chance(data: str) -> float:
+    """Errors in % of one who guesses."""
+    return 100 * (1 - 1 / DATASETS[data].classes)
+
+
+CHANCE = chance("cifar10")
 OWN = {f"seeds of {label(row)}": row for row in NAMED}
 
 
@@ -65,12 +73,7 @@ def spread(samples: Iterable[Sequence[float]], own: Sequence[Sequence[float]] = 
         samples: final errors in % of the configurations at hand, one per seed.
         own: the same of the NAMED configurations, all of their seeds. Empty, the printed pairs stand in.
     """
-    squares, freedom = 0.0, 0
-    for values in (*(own or printed_pairs()), *samples):
-        middle = fmean(values)
-        squares += math.fsum((value - middle) ** 2 for value in values)
-        freedom += len(values) - 1
-    return math.sqrt(squares / freedom), freedom
+    return intervals.pooled((*(own or printed_pairs()), *samples))
 
 
 def contrast(
@@ -79,15 +82,12 @@ def contrast(
     """Weighted sum of mean errors with its 95% interval.
 
     Args:
-        weights: 1 for an error, -1 and 1 for a step, 1/k for the mean of k configurations.
+        weights: as :func:`suite.claims.intervals.contrast` has them.
         samples: final errors in % of each configuration, one per seed, at least one.
         own: the same of the NAMED configurations, once all of their seeds are stored; each counts once.
     """
-    deviation, freedom = spread([samples[name] for name in weights if name not in own], list(own.values()))
-    value = math.fsum(weight * fmean(samples[name]) for name, weight in weights.items())
-    share = math.sqrt(math.fsum(weight**2 / len(samples[name]) for name, weight in weights.items()))
-    half = quantile(freedom, LEVEL) * deviation * share
-    return Interval(value, value - half, value + half, min(len(samples[name]) for name in weights), freedom)
+    others = [samples[name] for name in weights if name not in own]
+    return intervals.contrast(weights, samples, spread(others, list(own.values())))
 
 
 Which = str | Configuration

@@ -29,7 +29,6 @@ from paper_figures.rudra.settings import IMAGENET_CONSTANTS, TRAINING_IMAGES, im
 from paper_figures.rudra.times import predicted
 from reference_impls.rudra_protocol import gradients_per_update, hardsync_rate
 from suite.claims.intervals import Interval, least, mean_interval
-from suite.data.catalogue import DATASETS
 from suite.models.settings import narrow_alexnet
 from suite.papers.artifact import Frame, Groups, Missing
 from suite.spec import RunSpec
@@ -117,8 +116,7 @@ def seeds(frame: Frame) -> int:
 def order(frame: Frame) -> list[Interval]:
     """Steps of the final error in points from each row to the next, with the spread between seeds of all four."""
     seeds(frame)
-    chance = 100 * (1 - 1 / DATASETS["cifar100"].classes)
-    samples = {name: errors.finals(frame, name, chance) for name in SYSTEMS}
+    samples = {name: errors.finals(frame, name, errors.chance("cifar100")) for name in SYSTEMS}
     return [errors.contrast({less: -1.0, more: 1.0}, samples, samples) for less, more in pairwise(SYSTEMS)]
 
 

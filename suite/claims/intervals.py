@@ -7,9 +7,10 @@ With three to five seeds a bootstrap interval covers far less than it says; Stud
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from statistics import fmean
 from typing import Any
 
 from suite.lazy import np, scipy
@@ -62,6 +63,33 @@ def share_above(seen: Sequence[Interval], bound: float) -> Interval:
     ends = np.array([(i.mean, i.low, i.high) for i in seen])
     share, low, high = (ends > bound).mean(0).tolist()
     return Interval(share, low, high, seen[0].n, None)
+
+
+def pooled(samples: Iterable[Sequence[float]]) -> tuple[float, int]:
+    """Standard deviation within samples that scatter alike, and its degrees of freedom."""
+    squares, freedom = 0.0, 0
+    for values in samples:
+        middle = fmean(values)
+        squares += math.fsum((value - middle) ** 2 for value in values)
+        freedom += len(values) - 1
+    return math.sqrt(squares / freedom), freedom
+
+
+def contrast(
+    weights: Mapping[str, float], samples: Mapping[str, Sequence[float]], spread: tuple[float, int]
+) -> Interval:
+    """Weighted sum of the means of samples with its 95% interval, from their ``pooled`` spread.
+
+    Args:
+        weights: 1 for a mean, -1 and 1 for a step, 1/k for the mean of k samples.
+        samples: by name, those weighted and perhaps others, at least one value each.
+        spread: standard deviation of a value, and its degrees of freedom.
+    """
+    deviation, freedom = spread
+    value = math.fsum(weight * fmean(samples[name]) for name, weight in weights.items())
+    share = math.sqrt(math.fsum(weight**2 / len(samples[name]) for name, weight in weights.items()))
+    half = quantile(freedom, LEVEL) * deviation * share
+    return Interval(value, value - half, value + half, min(len(samples[name]) for name in weights), freedom)
 
 
 def over_ends(middle: float, values: Sequence[float]) -> Interval:
