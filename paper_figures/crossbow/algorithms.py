@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from statistics import fmean
 from typing import Any
 
 from paper_figures.crossbow import plots, readings, settings
 from suite.claims.intervals import Interval, over_ends
-from suite.papers.figure import Artifact, Figure, Frame, Groups, Missing, Quantity, Run, np, pd
+from suite.papers.figure import Artifact, Figure, Frame, Groups, Missing, Run, np, pd
 from suite.report.style import PALETTE
 
 MIB = 2**20
@@ -93,7 +94,7 @@ def ahead(frame: Frame) -> str:
 
 
 MOMENTUM = readings.pair("sma", "ea-sgd", readings.steps, printed=settings.FINAL_TARGET)
-ALG1.quantities["momentum-helps-many"] = Quantity(MOMENTUM.value, MOMENTUM.groups, note=ahead)
+ALG1.quantities["momentum-helps-many"] = replace(MOMENTUM, note=ahead)
 
 
 @ALG1.quantity("average-better", ["followed"], note="points of test error, at the end and over the run")
@@ -165,28 +166,26 @@ def errors(frame: Frame, group: str) -> list[list[float]]:
     return [run.curve("models")["centre_error"].tolist() for run in frame.runs_of(group)]
 
 
-def arrivals(frame: Frame, group: str) -> list[float]:
-    """Epochs of the average model to 99% by seed; below the paper's scale its mean error in points in their place."""
-    if frame.profile == "paper":
-        return [readings.late_arrival([1 - error for error in curve]) for curve in errors(frame, group)]
-    return [100 * fmean(curve) for curve in errors(frame, group)]
-
-
-def both_arrivals(frame: Frame) -> list[tuple[float, float]]:
-    """Of the run that grows and the one with all learners throughout, by seed."""
-    return list(zip(arrivals(frame, "growing"), arrivals(frame, "followed"), strict=True))
+def arrivals(frame: Frame) -> list[tuple[float, float]]:
+    """Epochs of the average model to 99%, growing and throughout, by seed; below the paper's scale its mean error in
+    points in their place.
+    """
+    late = lambda curve: readings.late_arrival([1 - error for error in curve])
+    arrival = late if frame.profile == "paper" else lambda curve: 100 * fmean(curve)
+    grown, fixed = (map(arrival, errors(frame, group)) for group in ("growing", "followed"))
+    return list(zip(grown, fixed, strict=True))
 
 
 def about_growing(frame: Frame) -> str:
     what = "epochs" if frame.profile == "paper" else "points of mean test error"
-    said = (f"{grown:.3g} growing, {fixed:.3g} throughout" for grown, fixed in both_arrivals(frame))
+    said = (f"{grown:.3g} growing, {fixed:.3g} throughout" for grown, fixed in arrivals(frame))
     return f"{what} by seed: " + "; ".join(said)
 
 
 @ALG2.quantity("few-first", ["growing", "followed"], note=about_growing)
 def few_first(frame: Frame) -> Interval:
     """What growing from 1 to 4 learners saves against 4 throughout, paired by seed."""
-    return readings.spread(fixed - grown for grown, fixed in both_arrivals(frame))
+    return readings.spread(fixed - grown for grown, fixed in arrivals(frame))
 
 
 @ALG2.table

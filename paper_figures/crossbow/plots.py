@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from paper_figures.crossbow import readings
-from suite.model_averaging.time_to_accuracy import WINDOW
+from paper_figures.crossbow.readings import WINDOW
 from suite.papers.figure import Artifact, Figure, Frame, Groups, pd, sns
 from suite.report.style import GRID, INK, MARKERS, PALETTE, PRINTED
 
