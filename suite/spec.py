@@ -42,16 +42,15 @@ def check_plain(settings: Mapping[str, Any]) -> None:
             if named and not isinstance(key, str):
                 raise SpecError(f"{where}: keys must be strings, not {key!r}")
             # Thousands of specifications are made before anything runs, so the places of leaves are not named.
-            if type(part) not in _LEAVES:
+            if type(part) not in _LEAVES and not (type(part) is float and math.isfinite(part)):
                 pending.append((f"{where}.{key}" if named else f"{where}[{key}]", part))
 
 
 def _frozen(value: dict[str, Any] | list[Any]) -> Any:
-    """What was read from JSON, immutable: mappings become read-only, lists become tuples."""
+    """What JSON reads, from the inside out, immutable: mappings become read-only, lists become tuples."""
     if isinstance(value, list):
-        return tuple([_frozen(part) if isinstance(part, dict | list) else part for part in value])
-    parts = {key: _frozen(part) if isinstance(part, dict | list) else part for key, part in value.items()}
-    return MappingProxyType(parts)
+        return tuple([_frozen(part) if isinstance(part, list) else part for part in value])
+    return MappingProxyType({key: _frozen(part) if isinstance(part, list) else part for key, part in value.items()})
 
 
 # The one JSON text of a plain value: sorted keys, no spaces, shortest round-trip floats. A read-only mapping is not a
@@ -94,7 +93,7 @@ class RunSpec:
     @cached_property
     def settings(self) -> Mapping[str, Any]:
         """The arguments, read-only; most specifications are only asked for their ids."""
-        return _frozen(json.loads(self.text)["settings"])
+        return json.loads(self.text, object_hook=_frozen)["settings"]
 
     def __eq__(self, other: object) -> bool:
         return self.id == other.id if isinstance(other, RunSpec) else NotImplemented

@@ -94,7 +94,7 @@ def test_an_artifact_has_a_page_and_the_figure_that_was_last_accepted(artifact, 
     assert not changed, f"{name} is drawn otherwise:\n  {changed}\nIf that is meant: --accept-pictures"
 
 
-class Without:
+class Without(Runs):
     """A source that lacks some of another one's runs."""
 
     def __init__(self, source: Runs, lacking: set[str]):

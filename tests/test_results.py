@@ -5,7 +5,6 @@ All papers are measured once for all of these tests.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -27,7 +26,7 @@ from suite.papers.catalogue import PAPERS, entries, homes, paper, papers_of, pub
 from suite.papers.evidence import committed
 from suite.papers.grades import Grading
 from suite.papers.measurement import measurements, relate, verdicts
-from suite.papers.register import DECIDING, LATE, Register, read
+from suite.papers.register import DECIDING, LATE, parsed, read
 from suite.report import data
 from suite.report.numerals import alike
 from suite.report.readme import blocks, rewritten
@@ -158,10 +157,7 @@ def begun():
 
 @cache
 def register_at(revision):
-    found = Register()
-    for line in git("show", f"{revision}:{REGISTER}").splitlines():
-        found.add(json.loads(line))
-    return found
+    return parsed(git("show", f"{revision}:{REGISTER}").splitlines(), REGISTER)
 
 
 def test_the_rules_of_each_verdict_stood_at_the_revisions_of_its_runs(judged, begun):

@@ -23,7 +23,7 @@ from paper_figures.rudra.settings import EPOCHS, Configuration, at_profile
 from suite.claims import intervals
 from suite.claims.intervals import Interval, most
 from suite.data.catalogue import DATASETS
-from suite.papers.artifact import FIRST, Frame, Groups, Missing, Quantity, Run
+from suite.papers.artifact import FIRST, Frame, Groups, Missing, Quantity
 
 NAMED: tuple[Configuration, ...] = (BASELINE, (30, 4, 30), (10, 128, 10))
 """The configurations whose own seeds give the spread, named before their second seeds were run."""
@@ -48,8 +48,8 @@ def own_seeds(profile: str) -> Groups:
 
 def finals(frame: Frame, group: str, chance: float = CHANCE) -> list[float]:
     """Final errors in % of a group's runs, one per seed; of one that diverged that of ``chance``."""
-    runs = frame.runs_of(group)
-    return [chance if run.status == "diverged" else 100 * float(run.results["test_error"]) for run in runs]
+    runs = frame.results(group)
+    return [chance if run["status"] == "diverged" else 100 * float(run["test_error"]) for run in runs]
 
 
 def own(frame: Frame) -> dict[str, list[float]]:
@@ -146,9 +146,9 @@ def worst(*rows: Configuration) -> Quantity:
     return replace(each, value=lambda frame: most(each.value(frame)))
 
 
-def is_whole(run: Run) -> bool:
-    """Whether a run has the paper's length, or diverged before."""
-    return run.status == "diverged" or round(run.results["epoch"]) == EPOCHS
+def is_whole(run: Mapping[str, Any]) -> bool:
+    """Whether the run of a row has the paper's length, or diverged before."""
+    return run["status"] == "diverged" or round(run["epoch"]) == EPOCHS
 
 
 def trained(frame: Frame, row: Configuration) -> list[dict[str, Any]]:
@@ -160,9 +160,9 @@ def trained(frame: Frame, row: Configuration) -> list[dict[str, Any]]:
         return []
     ((_, low, high),) = quantity.measured(part).spans
     found = []
-    for run, error in zip(part.runs_of(label(row)), finals(part, label(row)), strict=True):
+    for run, error in zip(part.results(label(row)), finals(part, label(row)), strict=True):
         about: dict[str, Any] = {"source": SHORT}
         if is_whole(run):
             about = {"source": WHOLE, "low": low, "high": high}
-        found.append(about | {"seed": run.spec.seed, "epochs": run.results["epoch"], "value": error})
+        found.append(about | {"seed": run["seed"], "epochs": run["epoch"], "value": error})
     return found

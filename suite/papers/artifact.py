@@ -36,7 +36,7 @@ from suite.claims.estimate import Estimate, Value, over_seeds
 from suite.claims.judge import PROFILES
 from suite.experiment import Experiment, RunSpec
 from suite.lazy import Figure, pd
-from suite.runs.archive import Runs, versions
+from suite.runs.archive import Runs
 from suite.runs.run import Run, UnusableRun
 
 Groups = Mapping[str, tuple[RunSpec, ...]]
@@ -46,7 +46,7 @@ class Missing(Exception):
     """Runs that a quantity or a drawing needs are not stored."""
 
 
-run_of = itemgetter("run")  # of a row, "" where it is not stored
+run_of, fault_of = itemgetter("run"), itemgetter("fault")  # of a row
 ALL, FIRST, STORED = "all", "first", "stored"  # seeds of a group: every one, those before the first missing, any
 
 
@@ -56,7 +56,8 @@ class Frame:
 
     Attributes:
         rows: one per run that is asked for, in the order of the plan, by ``group``, ``seed``, ``run`` (the id, ""
-            where the run is not stored), ``fault`` (why a stored run cannot be used), and by the names of results.
+            where the run is not stored), ``fault`` (why a stored run cannot be used), and of a stored one by
+            ``status`` and the names of results.
         profile: the profile that asks for them.
         stored: the stored runs by id.
         read: ids of the runs that were read of it.
@@ -95,7 +96,8 @@ class Frame:
     def results(self, group: str) -> list[Mapping[str, Any]]:
         """The rows of a group's stored runs, in the order of its seeds. Raises UnusableRun for a damaged one."""
         found = list(filter(run_of, self.groups.get(group, ())))
-        refuse_damaged(found)
+        for fault in filter(None, map(fault_of, found)):
+            raise fault
         self.read.update(map(run_of, found))
         return found
 
@@ -146,14 +148,15 @@ class Frame:
                 absent = sum(not row["run"] for row in rows)
                 lacking.append(f"{absent} of {len(rows)} runs of {group} at {self.profile} are missing")
             keep += first
-        if lacking:
-            refuse_damaged([row for group in groups for row in self.groups.get(group, ())])
-            more = f", and of {len(lacking) - 1} other group{'s' if lacking[2:] else ''}" if lacking[1:] else ""
-            raise Missing(lacking[0] + more)
         others = [row for group in self.groups if group in beside for row in self.groups[group]]
         if all(map(run_of, others)):
             keep += others
-        refuse_damaged(keep)
+        rows = [row for group in groups for row in self.groups.get(group, ())] if lacking else keep
+        for fault in filter(None, map(fault_of, rows)):
+            raise fault
+        if lacking:
+            more = f", and of {len(lacking) - 1} other group{'s' if lacking[2:] else ''}" if lacking[1:] else ""
+            raise Missing(lacking[0] + more)
         return replace(self, rows=keep)
 
     def refuse_skipped(self, group: str) -> None:
@@ -161,13 +164,6 @@ class Frame:
         for row in self.results(group):
             if reason := row["skipped"]:
                 raise Missing(f"no lab could be made for {group}: {reason}")
-
-
-def refuse_damaged(rows: Iterable[Mapping[str, Any]]) -> None:
-    """Raise UnusableRun where the run of one of these rows is damaged."""
-    for row in rows:
-        if row["fault"] is not None:
-            raise row["fault"]
 
 
 def read_frame(source: Runs, groups: Groups, profile: str) -> Frame:
@@ -179,11 +175,11 @@ def read_frame(source: Runs, groups: Groups, profile: str) -> Frame:
         for spec in specs:
             row: dict[str, Any] = {"run": "", "fault": None}
             try:
-                held = versions(source, spec.id)
+                held = source.versions(spec.id)
                 if len(held) > 1:
                     several[spec.id] = held
                 run = stored[spec.id] = held[0]
-                row = {**run.results, "run": run.id, "fault": None}
+                row = {"status": run.status, **run.results, "run": run.id, "fault": None}
             except KeyError:
                 pass
             except UnusableRun as error:
