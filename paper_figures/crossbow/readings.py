@@ -52,10 +52,10 @@ def on_device(run: Run) -> str:
     return f"{run.spec.settings['model']} on {'a GPU' if on_gpu(run) else 'a CPU'}"
 
 
-def told(panel: Artifact, group: str, **claims: str) -> None:
-    """Quantities of a panel that are deterministic results of a group's only run, by claim."""
+def told(panel: Artifact, **claims: str) -> None:
+    """Quantities of a panel that are deterministic results of the algebra of Algorithm 1, by claim."""
     for claim, name in claims.items():
-        panel.quantities[claim.replace("_", "-")] = result(group, name)
+        panel.quantities[claim.replace("_", "-")] = result("algebra", name)
 
 
 def result(group: str, name: str) -> Quantity:
@@ -255,14 +255,10 @@ def titled(run: Run) -> str:
     return ", ".join(parts)
 
 
-def whole(frame: Frame) -> list[str]:
-    """The groups of which every run is stored, in the order of the plan."""
-    return [group for group in frame.groups if frame.whole(group)]
-
-
 def of_experiment(frame: Frame, name: str) -> list[str]:
-    """The whole groups of an experiment. Raises Missing where there is none."""
-    found = [group for group in whole(frame) if frame.runs_of(group)[0].spec.experiment == name]
+    """The groups of an experiment of which every run is stored. Raises Missing where there is none."""
+    whole = filter(frame.whole, frame.groups)
+    found = [group for group in whole if frame.runs_of(group)[0].spec.experiment == name]
     if not found:
         what = "training runs" if name == "train" else f"runs of {name}"
         raise Missing(f"lacks {what} at {frame.profile}")

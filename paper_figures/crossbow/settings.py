@@ -61,10 +61,9 @@ def algorithm(method: Method, learners: int, *, tau: int = 1, devices: int | Non
     if method == "s-sgd":
         return {"name": "sgd"}
     momentum = CENTRE_MOMENTUM if method == "sma" else 0.0
-    if devices is not None:
-        return {"name": "crossbow", "devices": devices, "momentum": momentum, "tau": tau}
     alpha = LONE_ALPHA if learners == 1 else 1 / learners
-    return {"name": "crossbow", "alpha": alpha, "momentum": momentum, "tau": tau}
+    averaging = {"alpha": alpha} if devices is None else {"devices": devices}
+    return {"name": "crossbow", **averaging, "momentum": momentum, "tau": tau}
 
 
 def training(
@@ -237,8 +236,8 @@ def followed(profile: str) -> Groups:
     }
 
 
-ALGEBRA = RunSpec("crossbow/algebra")
-TASKS = RunSpec("crossbow/tasks", {"repeats": 20})
+ALGEBRA: Groups = {"algebra": (RunSpec("crossbow/algebra"),)}
+TASKS: Groups = {"tasks": (RunSpec("crossbow/tasks", {"repeats": 20}),)}
 TUNER = RunSpec("crossbow/tuner", {"lost_runs": 500, "settling_runs": 1000})
 SIZES = RunSpec("crossbow/sizes", {"batch": 32})
 
