@@ -17,7 +17,9 @@ exploratory. A line with ``families`` says since when claims on the same runs ar
 (``suite.claims.estimate``). A line with ``merged`` takes claims from the board and gives the last verdict of each;
 ``published/places.csv`` says where they went. A line with ``worded`` holds digests: by entry of what it says, what
 would refute it, its number, whether that is printed, and where it counts; by paper of the settings that it prints. So
-none of these changes without a reason either.
+none of these changes without a reason either. A line with ``sources`` gives, by the digest of code that a run
+records, the revision whose own files have it: that revision holds all that computed the run, though the tree was
+changed.
 
 The lines of before 2026-11-25 were made from a register of another form, closed then and kept beside it as
 ``register-closed.json``. They carry what that one knew: ``order``, whether the rule came before its evidence, and for
@@ -86,6 +88,7 @@ class Register:
     merged: dict[str, str] = field(default_factory=dict)  # last verdicts of claims taken from the board
     asked: dict[str, set[str]] = field(default_factory=dict)  # by artifact, the quantities of all rules there were
     worded: dict[str, str] = field(default_factory=dict)  # digests: by entry of its words, by paper of its settings
+    sources: dict[str, str] = field(default_factory=dict)  # by digest of code, the revision that has it
 
     def add(self, line: Mapping[str, Any]) -> None:
         """Take in a line of the file."""
@@ -102,6 +105,8 @@ class Register:
             self.families = line["date"]
         elif "worded" in line:
             self.worded |= line["worded"]
+        elif "sources" in line:
+            self.sources |= line["sources"]
         else:
             added, removed = line["added"], set(line["removed"])
             self.grids.setdefault(line["artifact"], {}).update(dict.fromkeys(added, line["date"]))
@@ -153,6 +158,14 @@ def read(home: Path) -> Register:
     if listed.exists():
         register.undated = frozenset(listed.read_text(encoding="utf-8").split())
     return register
+
+
+def revision(environment: Mapping[str, Any]) -> str:
+    """The revision that holds all the code that computed a run of this environment; "" where none is known to."""
+    if not environment.get("dirty"):
+        return str(environment.get("revision", ""))
+    registers = map(read, {paper.home for paper in PAPERS.values()})
+    return next((each.sources[code] for each in registers if (code := environment.get("code")) in each.sources), "")
 
 
 def standing(
