@@ -61,7 +61,8 @@ PANEL.quantities["error-monotone-in-product"] = errors.steps(*map(members, GROUP
 
 
 def about_trees(frame: Frame) -> str:
-    base, trees = (fmean(frame[group]["mean_staleness"]) for group in (plans.label(STALER), ALONG_TREES))
+    groups = map(frame.results, (plans.label(STALER), ALONG_TREES))
+    base, trees = [fmean([run["mean_staleness"] for run in runs]) for runs in groups]
     return f"mean staleness of {base:.2f} and {trees:.2f} updates"
 
 

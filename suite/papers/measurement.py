@@ -130,10 +130,10 @@ def measure_frame(artifact: Artifact, frame: Frame, wanted: Callable[[str], bool
             cure = STORED_WITHOUT if isinstance(error, KeyError) else ""
             result.damaged.append(f"{why}: {error}{cure}")
         else:
-            runs = [part.stored[run] for run in dict.fromkeys(part.ids) if run]
+            ids = dict.fromkeys(part.ids)
             result.found[name] = value
-            beside = frozenset(part.ids) - {*value.runs}
-            result.rests[name] = Rests(tuple(runs), beside)
+            runs = tuple([part.stored[run] for run in ids if run])
+            result.rests[name] = Rests(runs, frozenset(ids) - {*value.runs})
     result.survey = survey(frame.versions, is_timed, is_arithmetic)
     return result
 
