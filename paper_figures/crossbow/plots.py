@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from paper_figures.crossbow import readings
+from paper_figures.crossbow import readings, server
 from paper_figures.crossbow.readings import WINDOW
 from suite.papers.figure import Artifact, Figure, Frame, Groups, pd, sns
 from suite.report.style import GRID, INK, MARKERS, PALETTE, PRINTED
@@ -208,7 +208,7 @@ def on_eight_gpus(axes: Any, value: str, label: str) -> None:
 
     At m = 1 and m = 4 the model was solved from printed values, which is marked.
     """
-    table = readings.every_iteration()
+    table = server.every_iteration()
     sns.lineplot(
         table, x="learners", y=value, marker="o", color=PALETTE[0], errorbar=None, label="8 GPUs, cost model", ax=axes
     )

@@ -27,9 +27,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from paper_figures.crossbow import server, settings
+from paper_figures.crossbow import settings
 from suite.claims.intervals import Interval, at_least, mean_interval
-from suite.papers.figure import Artifact, Frame, Missing, Quantity, Run, pd, printed_value
+from suite.papers.figure import Artifact, Frame, Missing, Quantity, Run, pd
 
 THROUGHPUT = "throughput"  # the group of the run that times learners of the network that is trained
 WINDOW = 5  # epochs, of whose test accuracies the metric takes the median
@@ -352,30 +352,3 @@ def throughput_table(frame: Frame) -> pd.DataFrame:
             large = median(each) / median(run.results[f"over_batch_{k}"])
             rows.append(fixed | {"way": "m times the batch", "learners": k, "over_one": large})
     return pd.DataFrame(rows)
-
-
-def modelled_table() -> pd.DataFrame:
-    """Throughput (images/s) on 8 GPUs by the cost model, printed values beside: a row per learners and interval.
-
-    ``calibrated`` marks the points that the model's constants were solved from, which it therefore meets.
-    """
-    printed = {(1, 1): printed_value("crossbow/fig17/tau1"), (1, None): printed_value("crossbow/fig17/nosync")}
-    fitted = {*printed, (4, 1), (4, None)}  # m = 4: by the printed factor of Fig. 12a and gain of no synchronisation
-    rows = [
-        {
-            "learners": m,
-            "interval": "none" if tau is None else str(tau),
-            "images_per_second": server.throughput(m, tau),
-            "calibrated": (m, tau) in fitted,
-            "printed": printed.get((m, tau), math.nan),
-        }
-        for m in (1, 2, 4)
-        for tau in (1, 2, 4, None)
-    ]
-    return pd.DataFrame(rows)
-
-
-def every_iteration() -> pd.DataFrame:
-    """The modelled throughput with synchronisation in every iteration; ``relative`` to one learner on each GPU."""
-    table = modelled_table().query("interval == '1'")
-    return table.assign(relative=table["images_per_second"] / table["images_per_second"].iloc[0])

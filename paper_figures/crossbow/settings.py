@@ -119,10 +119,7 @@ RESNET32 = own(
 )  # fmt: skip
 # The first epochs of RESNET32 (before its first drop) on a fixed fifth of the training images. The average model is
 # evaluated with batch-norm statistics of its own, since those of the replicas belong to other weights.
-RESNET32_PART = {
-    **{key: value for key, value in RESNET32.items() if key != "epoch_drops"},
-    "data": {"name": "cifar10", "transform": "signed", "subset": 10_000},
-}
+RESNET32_PART = RESNET32 | {"data": {**RESNET32["data"], "subset": 10_000}, "epoch_drops": ()}
 RESNET32_PART_EPOCHS = 10
 RESNET32_PART_EVALUATED = {"test_examples": 2000, "recompute": 1000}
 VGG_DROPS = tuple((e, 0.5 ** (e // VGG_HALVING)) for e in range(VGG_HALVING, VGG_EPOCHS, VGG_HALVING))
