@@ -15,8 +15,6 @@ from suite.report.style import PALETTE
 MIB = 2**20
 TRAINED = {"growing": "1, then 2, then 4 learners", "followed": "4 learners throughout"}
 NETWORKS = list(settings.NETWORKS)
-ALGEBRA = {"algebra": (settings.ALGEBRA,)}
-TASKS = {"tasks": (settings.TASKS,)}
 
 
 def many_learners(profile: str) -> Groups:
@@ -24,7 +22,7 @@ def many_learners(profile: str) -> Groups:
     many = settings.MANY[profile]
     names = {"sma": f"sma {many}", "ea-sgd": f"ea-sgd {many}"}
     trained = settings.called(settings.groups(profile, *names.values()), names)
-    return {**ALGEBRA, **trained, "followed": settings.followed(profile)["followed"]}
+    return {**settings.ALGEBRA, **trained, "followed": settings.followed(profile)["followed"]}
 
 
 def tuned(profile: str) -> Groups:
@@ -57,14 +55,15 @@ MEMORY = Artifact(
     lambda profile: {"sizes": (settings.SIZES,), **settings.memory(profile)},
 )
 SCHEDULER = Artifact(
-    "crossbow/alg-scheduler", "First-come first-served assignment of batches to free replicas", lambda profile: TASKS
+    "crossbow/alg-scheduler",
+    "First-come first-served assignment of batches to free replicas",
+    lambda profile: settings.TASKS,
 )
 
 # ---------------------------------------------------------------- what follows from the algorithms alone
 
 readings.told(
     ALG1,
-    "algebra",
     one_learner_unstable="one_learner_limits",
     k_learners_stable="many_learner_limits",
     synchronous="batches_per_learner",
@@ -192,11 +191,10 @@ def few_first(frame: Frame) -> Interval:
 def walks(frame: Frame) -> pd.DataFrame:
     """Rows of the walks of both rules with a peak at 4 learners, then accuracies (%) of the trainings by epoch."""
     parts = [frame.run("tuner").curve("walks").query("peak == 4")]
-    for group, said in TRAINED.items() if set(TRAINED) <= set(readings.whole(frame)) else ():
-        for run, curve in zip(frame.runs_of(group), errors(frame, group), strict=True):
-            test = [100 * (1 - error) for error in curve]
-            about = {"group": said, "seed": run.spec.seed, "epoch": range(1, len(test) + 1)}
-            parts.append(pd.DataFrame(about | {"test": test}))
+    if all(map(frame.whole, TRAINED)):
+        models = frame.table("models", *TRAINED)
+        named = models.assign(group=models["group"].map(TRAINED), test=100 * (1 - models["centre_error"]))
+        parts.append(named[["group", "seed", "epoch", "test"]])
     return pd.concat(parts, ignore_index=True)
 
 

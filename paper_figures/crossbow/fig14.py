@@ -7,7 +7,7 @@ from functools import partial
 from statistics import fmean, median
 from typing import Any
 
-from paper_figures.crossbow import plots, readings, settings
+from paper_figures.crossbow import plots, readings, server, settings
 from suite.papers.figure import Artifact, Figure, Frame, Groups, Missing, printed_value, sns
 from suite.report.style import PALETTE
 
@@ -82,7 +82,7 @@ def draw_resnet32(frame: Frame, figure: Figure) -> None:
     plots.legend_above(right, 1)
 
 
-B.table(lambda frame: readings.every_iteration())
+B.table(lambda frame: server.every_iteration())
 
 
 @B.drawing

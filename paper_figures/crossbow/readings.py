@@ -27,9 +27,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from paper_figures.crossbow import server, settings
+from paper_figures.crossbow import settings
 from suite.claims.intervals import Interval, at_least, mean_interval
-from suite.papers.figure import Artifact, Frame, Missing, Quantity, Run, pd, printed_value
+from suite.papers.figure import Artifact, Frame, Missing, Quantity, Run, pd
 
 THROUGHPUT = "throughput"  # the group of the run that times learners of the network that is trained
 WINDOW = 5  # epochs, of whose test accuracies the metric takes the median
@@ -52,10 +52,10 @@ def on_device(run: Run) -> str:
     return f"{run.spec.settings['model']} on {'a GPU' if on_gpu(run) else 'a CPU'}"
 
 
-def told(panel: Artifact, group: str, **claims: str) -> None:
-    """Quantities of a panel that are deterministic results of a group's only run, by claim."""
+def told(panel: Artifact, **claims: str) -> None:
+    """Quantities of a panel that are deterministic results of the algebra of Algorithm 1, by claim."""
     for claim, name in claims.items():
-        panel.quantities[claim.replace("_", "-")] = result(group, name)
+        panel.quantities[claim.replace("_", "-")] = result("algebra", name)
 
 
 def result(group: str, name: str) -> Quantity:
@@ -255,14 +255,10 @@ def titled(run: Run) -> str:
     return ", ".join(parts)
 
 
-def whole(frame: Frame) -> list[str]:
-    """The groups of which every run is stored, in the order of the plan."""
-    return [group for group in frame.groups if frame.whole(group)]
-
-
 def of_experiment(frame: Frame, name: str) -> list[str]:
-    """The whole groups of an experiment. Raises Missing where there is none."""
-    found = [group for group in whole(frame) if frame.runs_of(group)[0].spec.experiment == name]
+    """The groups of an experiment of which every run is stored. Raises Missing where there is none."""
+    whole = filter(frame.whole, frame.groups)
+    found = [group for group in whole if frame.runs_of(group)[0].spec.experiment == name]
     if not found:
         what = "training runs" if name == "train" else f"runs of {name}"
         raise Missing(f"lacks {what} at {frame.profile}")
@@ -356,30 +352,3 @@ def throughput_table(frame: Frame) -> pd.DataFrame:
             large = median(each) / median(run.results[f"over_batch_{k}"])
             rows.append(fixed | {"way": "m times the batch", "learners": k, "over_one": large})
     return pd.DataFrame(rows)
-
-
-def modelled_table() -> pd.DataFrame:
-    """Throughput (images/s) on 8 GPUs by the cost model, printed values beside: a row per learners and interval.
-
-    ``calibrated`` marks the points that the model's constants were solved from, which it therefore meets.
-    """
-    printed = {(1, 1): printed_value("crossbow/fig17/tau1"), (1, None): printed_value("crossbow/fig17/nosync")}
-    fitted = {*printed, (4, 1), (4, None)}  # m = 4: by the printed factor of Fig. 12a and gain of no synchronisation
-    rows = [
-        {
-            "learners": m,
-            "interval": "none" if tau is None else str(tau),
-            "images_per_second": server.throughput(m, tau),
-            "calibrated": (m, tau) in fitted,
-            "printed": printed.get((m, tau), math.nan),
-        }
-        for m in (1, 2, 4)
-        for tau in (1, 2, 4, None)
-    ]
-    return pd.DataFrame(rows)
-
-
-def every_iteration() -> pd.DataFrame:
-    """The modelled throughput with synchronisation in every iteration; ``relative`` to one learner on each GPU."""
-    table = modelled_table().query("interval == '1'")
-    return table.assign(relative=table["images_per_second"] / table["images_per_second"].iloc[0])

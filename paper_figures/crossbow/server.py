@@ -8,6 +8,8 @@ printed server allows, and of a printed gain of not synchronising the rest is no
 
 from __future__ import annotations
 
+import math
+
 from paper_figures.crossbow import settings
 from suite.claims.intervals import Interval, log_interval
 from suite.communication.link import PAYLOAD
@@ -16,7 +18,7 @@ from suite.papers.figure import Frame, Groups, RunSpec, pd, printed_value
 GPUS = 8
 IMAGES = GPUS * settings.CROSSBOW_BATCH  # in an iteration of one learner on each
 RESNET32_BYTES = 4 * 469_114  # of its parameters
-NEVER = 0  # the interval of hosts that do not exchange
+NEVER = 0  # the interval of those that do not synchronise
 LEARNERS, INTERVALS = (1, 2, 4), (1, 2, 4, NEVER)
 PCIE = 16 * 8e9 * 128 / 130  # bits per second of PCIe 3.0 x16, one way
 SECONDS, NUMBERS = 1.0, 100_000  # of one learner's task and of the model, whatever they are there
@@ -42,10 +44,36 @@ def synchronisation_seconds(learners: int) -> float:
     return at_one + (at_four - at_one) / 3 * (learners - 1)
 
 
-def throughput(learners: int, tau: int | None = 1) -> float:
-    """Images/s on 8 GPUs with so many learners on each, synchronised every ``tau`` iterations (None: never)."""
-    synchronising = synchronisation_seconds(learners) / tau if tau else 0.0
+def throughput(learners: int, tau: int = 1) -> float:
+    """Images/s on 8 GPUs with so many learners on each, synchronised every ``tau`` iterations, or ``NEVER``."""
+    synchronising = 0.0 if tau == NEVER else synchronisation_seconds(learners) / tau
     return IMAGES * learners / (task_seconds(learners) + synchronising)
+
+
+def interval(tau: int) -> str:
+    """A number of iterations between synchronisations as drawings name it."""
+    return "none" if tau == NEVER else str(tau)
+
+
+def modelled_table() -> pd.DataFrame:
+    """Throughput (images/s) on 8 GPUs by the cost model, printed values beside: a row per learners and interval.
+
+    ``calibrated`` marks the points that the model's constants were solved from, which it therefore meets.
+    """
+    printed = {(1, 1): printed_value("crossbow/fig17/tau1"), (1, NEVER): printed_value("crossbow/fig17/nosync")}
+    fitted = {*printed, (4, 1), (4, NEVER)}  # m = 4: by the printed factor of Fig. 12a and gain of no synchronisation
+    rows = [
+        (m, interval(tau), throughput(m, tau), (m, tau) in fitted, printed.get((m, tau), math.nan))
+        for m in LEARNERS
+        for tau in INTERVALS
+    ]
+    return pd.DataFrame(rows, columns=["learners", "interval", "images_per_second", "calibrated", "printed"])
+
+
+def every_iteration() -> pd.DataFrame:
+    """The modelled throughput with synchronisation in every iteration; ``relative`` to one learner on each GPU."""
+    table = modelled_table().query("interval == '1'")
+    return table.assign(relative=table["images_per_second"] / table["images_per_second"].iloc[0])
 
 
 # ---------------------------------------------------------------- eight hosts

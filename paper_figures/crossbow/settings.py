@@ -61,10 +61,9 @@ def algorithm(method: Method, learners: int, *, tau: int = 1, devices: int | Non
     if method == "s-sgd":
         return {"name": "sgd"}
     momentum = CENTRE_MOMENTUM if method == "sma" else 0.0
-    if devices is not None:
-        return {"name": "crossbow", "devices": devices, "momentum": momentum, "tau": tau}
     alpha = LONE_ALPHA if learners == 1 else 1 / learners
-    return {"name": "crossbow", "alpha": alpha, "momentum": momentum, "tau": tau}
+    averaging = {"alpha": alpha} if devices is None else {"devices": devices}
+    return {"name": "crossbow", **averaging, "momentum": momentum, "tau": tau}
 
 
 def training(
@@ -120,10 +119,7 @@ RESNET32 = own(
 )  # fmt: skip
 # The first epochs of RESNET32 (before its first drop) on a fixed fifth of the training images. The average model is
 # evaluated with batch-norm statistics of its own, since those of the replicas belong to other weights.
-RESNET32_PART = {
-    **{key: value for key, value in RESNET32.items() if key != "epoch_drops"},
-    "data": {"name": "cifar10", "transform": "signed", "subset": 10_000},
-}
+RESNET32_PART = RESNET32 | {"data": {**RESNET32["data"], "subset": 10_000}, "epoch_drops": ()}
 RESNET32_PART_EPOCHS = 10
 RESNET32_PART_EVALUATED = {"test_examples": 2000, "recompute": 1000}
 VGG_DROPS = tuple((e, 0.5 ** (e // VGG_HALVING)) for e in range(VGG_HALVING, VGG_EPOCHS, VGG_HALVING))
@@ -237,8 +233,8 @@ def followed(profile: str) -> Groups:
     }
 
 
-ALGEBRA = RunSpec("crossbow/algebra")
-TASKS = RunSpec("crossbow/tasks", {"repeats": 20})
+ALGEBRA: Groups = {"algebra": (RunSpec("crossbow/algebra"),)}
+TASKS: Groups = {"tasks": (RunSpec("crossbow/tasks", {"repeats": 20}),)}
 TUNER = RunSpec("crossbow/tuner", {"lost_runs": 500, "settling_runs": 1000})
 SIZES = RunSpec("crossbow/sizes", {"batch": 32})
 

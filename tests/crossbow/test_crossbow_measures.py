@@ -113,7 +113,7 @@ def test_a_change_of_learners_is_shown_in_milliseconds() -> None:
 
 def test_the_servers_throughput_is_the_cost_models() -> None:
     """At m = 1 and 4 it meets the printed values that it was solved from, which are marked."""
-    table = readings.modelled_table().set_index(["learners", "interval"])
+    table = server.modelled_table().set_index(["learners", "interval"])
     assert set(table[table["calibrated"]].index) == {(m, tau) for m in (1, 4) for tau in ("1", "none")}
     speed = table["images_per_second"]
     assert (speed[1, "1"], speed[1, "none"]) == pytest.approx((15_500, 18_500))
