@@ -103,7 +103,7 @@ def contrasts(*several: Mapping[str, float]) -> Quantity:
         return [contrast(weights, samples, seeds) for weights in several]
 
     def note(frame: Frame) -> str:
-        seeds = min([len(frame.results(group)) for group in groups])
+        seeds = min(len(frame.results(group)) for group in groups)
         ours = any(map(frame.results, OWN))
         whose = "our own seeds of three configurations" if ours else "the paper's Table 2, by its pairs of rows"
         return f"{seeds} seed{'s' * (seeds > 1)}; spread between seeds from {whose}"

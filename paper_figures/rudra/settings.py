@@ -170,7 +170,7 @@ def at_profile(configuration: Configuration, profile: str, **changes: Any) -> tu
     """The runs of a configuration at a profile: 140 epochs and three seeds, or few epochs of one seed, or none."""
     if profile == "paper":
         trained = trained_as(configuration)
-        return tuple([training(trained, EPOCHS, seed, **changes) for seed in range(3)])
+        return tuple(training(trained, EPOCHS, seed, **changes) for seed in range(3))
     if profile == "reduced" and configuration in REDUCED_EPOCHS:
         return (training(configuration, REDUCED_EPOCHS[configuration], 0, **changes),)
     return ()

@@ -87,13 +87,11 @@ def over_seeds(value: Value, runs: Iterable[str] = (), note: str = "", *, proxy:
     found = [each if isinstance(each, Interval) else Interval(each, each, each, 1) for each in several]
     freedoms = [i.freedom for i in found if i.low < i.high]
     ranged = set(freedoms) == {None}
-    spans = [(float(i.mean), float(i.low), float(i.high)) for i in found]
-    values, low, high = zip(*spans, strict=True) if spans else ((), (), ())
     return Estimate(
-        values,
-        low,
-        high,
-        min([i.n for i in found], default=0),
+        tuple(float(i.mean) for i in found),
+        tuple(float(i.low) for i in found),
+        tuple(float(i.high) for i in found),
+        min((i.n for i in found), default=0),
         tuple(runs),
         note,
         proxy,

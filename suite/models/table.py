@@ -43,7 +43,7 @@ class Counts:
 
 def names() -> tuple[str, ...]:
     """The classifiers that :func:`suite.models.build` knows."""
-    return tuple([key for key in _table() if " " not in key])
+    return tuple(key for key in _table() if " " not in key)
 
 
 def counts(name: str, **options: Any) -> Counts:

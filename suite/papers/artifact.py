@@ -272,7 +272,7 @@ class Artifact:
 
     def reads(self, profile: str) -> frozenset[str]:
         """Ids of the runs that it reads at a profile, those beside its own too."""
-        return self.ids(profile).union([spec.id for specs in self.beside(profile).values() for spec in specs])
+        return self.ids(profile).union(spec.id for specs in self.beside(profile).values() for spec in specs)
 
     def alike(self, profile: str) -> str:
         """The largest profile that asks for the same runs."""

@@ -72,7 +72,7 @@ class Rests:
     @cached_property
     def own(self) -> tuple[Run, ...]:
         """The runs that the number is of."""
-        return tuple([run for run in self.runs if run.id not in self.beside])
+        return tuple(run for run in self.runs if run.id not in self.beside)
 
     @cached_property
     def began(self) -> dict[str, str]:
@@ -82,7 +82,7 @@ class Rests:
     @cached_property
     def digest(self) -> str:
         """A digest of the contents of all runs, "" for none."""
-        found = sorted([run.digest for run in self.runs])
+        found = sorted(run.digest for run in self.runs)
         return digest("".join(found).encode())[:DIGITS] if found else ""
 
 

@@ -167,7 +167,7 @@ class Layered:
         self.sources = tuple(sources)
 
     def ids(self) -> set[str]:
-        return set[str]().union(*[each.ids() for each in self.sources])
+        return set[str]().union(*(each.ids() for each in self.sources))
 
     def read(self, run_id: str) -> Run:
         for source in self.sources:
