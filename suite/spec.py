@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -23,53 +23,49 @@ class SpecError(ValueError):
     """A specification that cannot be run as written."""
 
 
-_LEAVES = frozenset({str, int, bool, type(None)})  # types of values that are as frozen as they can be
+_LEAVES = frozenset({str, int, bool, type(None)})  # types whose values JSON always holds
 
 
-def freeze(value: Any, where: str = "settings") -> Any:
-    """The same plain value, immutable: mappings become read-only, sequences become tuples.
-
-    Raises SpecError for anything that JSON cannot hold exactly (NaN, infinities, objects), saying where it is.
-    """
-    if type(value) in _LEAVES or (isinstance(value, float) and math.isfinite(value)):
-        return value
-    # Thousands of specifications are made before anything runs, so the places of leaves are not named.
-    if isinstance(value, list | tuple):
-        return tuple(
-            [part if type(part) in _LEAVES else freeze(part, f"{where}[{i}]") for i, part in enumerate(value)]
-        )
-    if isinstance(value, Mapping):
-        frozen = {}
-        for key in sorted(value, key=str):
-            if not isinstance(key, str):
+def check_plain(settings: Mapping[str, Any]) -> None:
+    """Raise SpecError for anything that JSON cannot hold exactly (NaN, infinities, objects), saying where it is."""
+    pending: list[tuple[str, Any]] = [("settings", settings)]
+    for where, value in pending:  # to which the parts of each value are added
+        parts: Iterable[tuple[Any, Any]] = ()
+        named = isinstance(value, Mapping)
+        if named:
+            parts = value.items()
+        elif isinstance(value, list | tuple):
+            parts = enumerate(value)
+        elif not isinstance(value, int | str) and not (isinstance(value, float) and math.isfinite(value)):
+            raise SpecError(f"{where}: {value!r} is not a plain finite value; use numbers, strings, lists, mappings")
+        for key, part in parts:
+            if named and not isinstance(key, str):
                 raise SpecError(f"{where}: keys must be strings, not {key!r}")
-            part = value[key]
-            frozen[key] = part if type(part) in _LEAVES else freeze(part, f"{where}.{key}")
-        return MappingProxyType(frozen)
-    if isinstance(value, int | str):
-        return value
-    raise SpecError(f"{where}: {value!r} is not a plain finite value; use numbers, strings, lists, mappings")
+            # Thousands of specifications are made before anything runs, so the places of leaves are not named.
+            if type(part) not in _LEAVES and not (type(part) is float and math.isfinite(part)):
+                pending.append((f"{where}.{key}" if named else f"{where}[{key}]", part))
+
+
+def _frozen(value: dict[str, Any] | list[Any]) -> Any:
+    """What JSON reads, from the inside out, immutable: mappings become read-only, lists become tuples."""
+    if isinstance(value, list):
+        return tuple([_frozen(part) if isinstance(part, list) else part for part in value])
+    return MappingProxyType({key: _frozen(part) if isinstance(part, list) else part for key, part in value.items()})
+
+
+# The one JSON text of a plain value: sorted keys, no spaces, shortest round-trip floats. A read-only mapping is not a
+# dict to json, which therefore asks what to make of it.
+canonical: Callable[[Any], str] = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False, default=dict
+).encode
 
 
 def thaw(value: Any) -> Any:
-    """The value as plain dicts and lists, ready for json."""
-    if isinstance(value, Mapping):
-        return {key: thaw(item) for key, item in value.items()}
-    if isinstance(value, tuple):
-        return [thaw(item) for item in value]
-    return value
+    """The value as plain dicts and lists."""
+    return json.loads(canonical(value))
 
 
-# A read-only mapping is not a dict to json, which therefore asks what to make of it.
-_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False, default=dict)
-
-
-def canonical(value: Any) -> str:
-    """The one JSON text of a plain value: sorted keys, no spaces, shortest round-trip floats."""
-    return _ENCODER.encode(value)
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class RunSpec:
     """One run, in full. ``experiment`` names the function that executes it, ``settings`` are its arguments.
 
@@ -78,17 +74,26 @@ class RunSpec:
     """
 
     experiment: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    seed: int = 0
+    seed: int
+    text: str = field(init=False)  # canonical JSON, whose hash is the id
+    id: str = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.settings, Mapping):
-            raise SpecError(f"settings must be a mapping, not {self.settings!r}")
-        object.__setattr__(self, "settings", freeze(self.settings))
-        if not self.experiment or not isinstance(self.experiment, str):
-            raise SpecError(f"experiment must be a name, not {self.experiment!r}")
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
-            raise SpecError(f"seed must be a non-negative integer, not {self.seed!r}")
+    def __init__(self, experiment: str, settings: Mapping[str, Any] = MappingProxyType({}), seed: int = 0):
+        if not isinstance(settings, Mapping):
+            raise SpecError(f"settings must be a mapping, not {settings!r}")
+        check_plain(settings)
+        if not experiment or not isinstance(experiment, str):
+            raise SpecError(f"experiment must be a name, not {experiment!r}")
+        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+            raise SpecError(f"seed must be a non-negative integer, not {seed!r}")
+        text = canonical({"experiment": experiment, "schema": SCHEMA, "seed": seed, "settings": settings})
+        named = hashlib.sha256(text.encode()).hexdigest()[:ID_LENGTH]
+        vars(self).update(experiment=experiment, seed=seed, text=text, id=named)
+
+    @cached_property
+    def settings(self) -> Mapping[str, Any]:
+        """The arguments, read-only; most specifications are only asked for their ids."""
+        return json.loads(self.text, object_hook=_frozen)["settings"]
 
     def __eq__(self, other: object) -> bool:
         return self.id == other.id if isinstance(other, RunSpec) else NotImplemented
@@ -97,22 +102,11 @@ class RunSpec:
         return hash(self.id)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return RunSpec.from_json, (self.to_json(),)
-
-    def to_json(self) -> str:
-        """Canonical JSON, the text whose hash is the id."""
-        return canonical(
-            {"experiment": self.experiment, "schema": SCHEMA, "seed": self.seed, "settings": self.settings}
-        )
-
-    @cached_property
-    def id(self) -> str:
-        """Content hash of the whole specification."""
-        return hashlib.sha256(self.to_json().encode()).hexdigest()[:ID_LENGTH]
+        return RunSpec.from_json, (self.text,)
 
     @classmethod
     def from_json(cls, text: str) -> RunSpec:
-        """Inverse of ``to_json``. Raises SpecError for another schema or a text of another shape."""
+        """The specification of a ``text``. Raises SpecError for another schema or a text of another shape."""
         try:
             raw = json.loads(text)
         except (ValueError, RecursionError) as error:

@@ -36,7 +36,7 @@ def frame_of(groups: Mapping[str, Iterable[Mapping[str, Any] | None]], profile: 
                     status=results.get("status", "finished"),
                     results=results,
                 )
-            rows.append({**(results or {}), **about})
+            rows.append({"status": "finished", **(results or {}), **about})
     return Frame(rows, profile, stored)
 
 

@@ -106,7 +106,7 @@ def test_the_numbers_of_the_committed_answers_are_those_of_the_stored_runs():
     printed = {
         label(tuple(map(int, numbers[at : at + 3]))): float(numbers[at + 3]) for at in range(0, len(numbers), 4)
     }
-    squares = [(fmean(finals(frame, name)) - error) ** 2 for name, error in printed.items() if frame.here(name)]
+    squares = [(fmean(finals(frame, name)) - error) ** 2 for name, error in printed.items() if frame.results(name)]
     assert (len(printed), len(squares)) == (26, rows)
     assert rms == pytest.approx(math.sqrt(math.fsum(squares) / rows))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import math
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,16 @@ import pytest
 from matplotlib.figure import Figure
 
 from suite.claims.judge import PROFILES
-from suite.papers.artifact import Artifact
+from suite.papers.artifact import Artifact, Missing
 from suite.papers.catalogue import PAPERS, entries, paper
 from suite.papers.evidence import ReadOnce, committed
-from suite.papers.measurement import judge_artifacts
+from suite.papers.measurement import judge_artifacts, measure_frame
 from suite.report import drawing
 from suite.report import illustrations as pictures
 from suite.report.site.build import Row
 from suite.report.site.build import files as page_files
 from suite.runs.archive import Layered, Runs
+from suite.runs.run import Run
 
 pytestmark = pytest.mark.evidence
 
@@ -90,6 +92,30 @@ def test_an_artifact_has_a_page_and_the_figure_that_was_last_accepted(artifact, 
     assert name in accepted, f"{name} has no accepted structure: look at it, then give --accept-pictures"
     changed = "\n  ".join(pictures.differences(accepted[name], seen))
     assert not changed, f"{name} is drawn otherwise:\n  {changed}\nIf that is meant: --accept-pictures"
+
+
+class Without(Runs):
+    """A source that lacks some of another one's runs."""
+
+    def __init__(self, source: Runs, lacking: set[str]):
+        self.source, self.lacking = source, lacking
+
+    def ids(self) -> set[str]:
+        return self.source.ids() - self.lacking
+
+    def read(self, run_id: str) -> Run:
+        if run_id in self.lacking:
+            raise KeyError(run_id)
+        return self.source.read(run_id)
+
+
+@pytest.mark.parametrize("artifact", [each for each in ARTIFACTS if each.draw], ids=lambda artifact: artifact.id)
+def test_a_group_that_was_not_run_hinders_neither_the_drawing_nor_the_other_numbers(artifact, source):
+    for specs in artifact.runs("smoke").values():
+        frame = artifact.read(Without(source, {spec.id for spec in specs}), "smoke")
+        assert measure_frame(artifact, frame).damaged == []
+        with suppress(Missing):  # says what it lacks
+            artifact.draw(frame, Figure(figsize=artifact.size))
 
 
 def test_nothing_is_accepted_that_is_no_longer_drawn():

@@ -5,8 +5,10 @@ All papers are measured once for all of these tests.
 
 from __future__ import annotations
 
-import json
+import os
+import shutil
 import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -24,7 +26,7 @@ from suite.papers.catalogue import PAPERS, entries, homes, paper, papers_of, pub
 from suite.papers.evidence import committed
 from suite.papers.grades import Grading
 from suite.papers.measurement import measurements, relate, verdicts
-from suite.papers.register import DECIDING, LATE, Register, read
+from suite.papers.register import DECIDING, LATE, parsed, read
 from suite.report import data
 from suite.report.numerals import alike
 from suite.report.readme import blocks, rewritten
@@ -155,10 +157,7 @@ def begun():
 
 @cache
 def register_at(revision):
-    found = Register()
-    for line in git("show", f"{revision}:{REGISTER}").splitlines():
-        found.add(json.loads(line))
-    return found
+    return parsed(git("show", f"{revision}:{REGISTER}").splitlines(), REGISTER)
 
 
 def test_the_rules_of_each_verdict_stood_at_the_revisions_of_its_runs(judged, begun):
@@ -179,6 +178,34 @@ def test_the_rules_of_each_verdict_stood_at_the_revisions_of_its_runs(judged, be
             assert then[-1].families in ("", now.families)
         in_force = [line for line in now.rules[claim.id] if line["date"] <= verdict.began or "order" in line]
         assert in_force == then[0].rules.get(claim.id, []), claim.id
+
+
+# How those revisions digested their own code, as a whole or by experiment
+DIGESTS = """
+try:
+    from suite.runs.source import digest
+    print(digest())
+except ImportError:
+    from suite.papers.registry import experiment
+    print(*(experiment(name).code for name in ("train", "rudra/train", "isgd/latency")))
+"""
+
+
+def test_what_computed_runs_of_changed_trees_is_the_code_of_the_revisions_named(begun, tmp_path):
+    """The digests of code that these runs recorded are computed anew from the revisions' own files."""
+    sources = read(PAPERS["rudra"].home).sources
+    for revision in set(sources.values()):
+        folder = tmp_path / revision
+        git("archive", "--output", tmp_path / "files.tar", revision)
+        shutil.unpack_archive(tmp_path / "files.tar", folder, filter="data")
+        asked = {
+            "cwd": folder,
+            "env": {**os.environ, "PYTHONPATH": str(folder)},
+            "capture_output": True,
+            "check": True,
+        }
+        digests = subprocess.run([sys.executable, "-c", DIGESTS], text=True, **asked).stdout.split()
+        assert set(digests) == {digest for digest, named in sources.items() if named == revision}
 
 
 def versions(path):

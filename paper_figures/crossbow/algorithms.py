@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from statistics import fmean
 from typing import Any
 
 from paper_figures.crossbow import plots, readings, settings
 from suite.claims.intervals import Interval, over_ends
-from suite.papers.figure import Artifact, Figure, Frame, Groups, Missing, Quantity, Run, np, pd
+from suite.papers.figure import Artifact, Figure, Frame, Groups, Missing, Run, np, pd
 from suite.report.style import PALETTE
 
 MIB = 2**20
 TRAINED = {"growing": "1, then 2, then 4 learners", "followed": "4 learners throughout"}
 NETWORKS = list(settings.NETWORKS)
-ALGEBRA = {"algebra": (settings.ALGEBRA,)}
-TASKS = {"tasks": (settings.TASKS,)}
 
 
 def many_learners(profile: str) -> Groups:
@@ -23,7 +22,7 @@ def many_learners(profile: str) -> Groups:
     many = settings.MANY[profile]
     names = {"sma": f"sma {many}", "ea-sgd": f"ea-sgd {many}"}
     trained = settings.called(settings.groups(profile, *names.values()), names)
-    return {**ALGEBRA, **trained, "followed": settings.followed(profile)["followed"]}
+    return {**settings.ALGEBRA, **trained, "followed": settings.followed(profile)["followed"]}
 
 
 def tuned(profile: str) -> Groups:
@@ -56,14 +55,15 @@ MEMORY = Artifact(
     lambda profile: {"sizes": (settings.SIZES,), **settings.memory(profile)},
 )
 SCHEDULER = Artifact(
-    "crossbow/alg-scheduler", "First-come first-served assignment of batches to free replicas", lambda profile: TASKS
+    "crossbow/alg-scheduler",
+    "First-come first-served assignment of batches to free replicas",
+    lambda profile: settings.TASKS,
 )
 
 # ---------------------------------------------------------------- what follows from the algorithms alone
 
 readings.told(
     ALG1,
-    "algebra",
     one_learner_unstable="one_learner_limits",
     k_learners_stable="many_learner_limits",
     synchronous="batches_per_learner",
@@ -93,7 +93,7 @@ def ahead(frame: Frame) -> str:
 
 
 MOMENTUM = readings.pair("sma", "ea-sgd", readings.steps, printed=settings.FINAL_TARGET)
-ALG1.quantities["momentum-helps-many"] = Quantity(MOMENTUM.value, MOMENTUM.groups, note=ahead)
+ALG1.quantities["momentum-helps-many"] = replace(MOMENTUM, note=ahead)
 
 
 @ALG1.quantity("average-better", ["followed"], note="points of test error, at the end and over the run")
@@ -165,39 +165,36 @@ def errors(frame: Frame, group: str) -> list[list[float]]:
     return [run.curve("models")["centre_error"].tolist() for run in frame.runs_of(group)]
 
 
-def arrivals(frame: Frame, group: str) -> list[float]:
-    """Epochs of the average model to 99% by seed; below the paper's scale its mean error in points in their place."""
-    if frame.profile == "paper":
-        return [readings.late_arrival([1 - error for error in curve]) for curve in errors(frame, group)]
-    return [100 * fmean(curve) for curve in errors(frame, group)]
-
-
-def both_arrivals(frame: Frame) -> list[tuple[float, float]]:
-    """Of the run that grows and the one with all learners throughout, by seed."""
-    return list(zip(arrivals(frame, "growing"), arrivals(frame, "followed"), strict=True))
+def arrivals(frame: Frame) -> list[tuple[float, float]]:
+    """Epochs of the average model to 99%, growing and throughout, by seed; below the paper's scale its mean error in
+    points in their place.
+    """
+    late = lambda curve: readings.late_arrival([1 - error for error in curve])
+    arrival = late if frame.profile == "paper" else lambda curve: 100 * fmean(curve)
+    grown, fixed = (map(arrival, errors(frame, group)) for group in ("growing", "followed"))
+    return list(zip(grown, fixed, strict=True))
 
 
 def about_growing(frame: Frame) -> str:
     what = "epochs" if frame.profile == "paper" else "points of mean test error"
-    said = (f"{grown:.3g} growing, {fixed:.3g} throughout" for grown, fixed in both_arrivals(frame))
+    said = (f"{grown:.3g} growing, {fixed:.3g} throughout" for grown, fixed in arrivals(frame))
     return f"{what} by seed: " + "; ".join(said)
 
 
 @ALG2.quantity("few-first", ["growing", "followed"], note=about_growing)
 def few_first(frame: Frame) -> Interval:
     """What growing from 1 to 4 learners saves against 4 throughout, paired by seed."""
-    return readings.spread(fixed - grown for grown, fixed in both_arrivals(frame))
+    return readings.spread(fixed - grown for grown, fixed in arrivals(frame))
 
 
 @ALG2.table
 def walks(frame: Frame) -> pd.DataFrame:
     """Rows of the walks of both rules with a peak at 4 learners, then accuracies (%) of the trainings by epoch."""
     parts = [frame.run("tuner").curve("walks").query("peak == 4")]
-    for group, said in TRAINED.items() if set(TRAINED) <= set(readings.whole(frame)) else ():
-        for run, curve in zip(frame.runs_of(group), errors(frame, group), strict=True):
-            test = [100 * (1 - error) for error in curve]
-            about = {"group": said, "seed": run.spec.seed, "epoch": range(1, len(test) + 1)}
-            parts.append(pd.DataFrame(about | {"test": test}))
+    if all(map(frame.whole, TRAINED)):
+        models = frame.table("models", *TRAINED)
+        named = models.assign(group=models["group"].map(TRAINED), test=100 * (1 - models["centre_error"]))
+        parts.append(named[["group", "seed", "epoch", "test"]])
     return pd.concat(parts, ignore_index=True)
 
 

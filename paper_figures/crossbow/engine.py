@@ -81,7 +81,7 @@ def throughput(frame: Frame) -> pd.DataFrame:
 def table(frame: Frame) -> pd.DataFrame:
     """Milliseconds of an iteration with 95% intervals. Columns: group, side, milliseconds, low, high."""
     rows = []
-    for group in filter(frame.here, frame.groups):
+    for group in filter(frame.results, frame.groups):
         for side, row in seconds(frame, group).items():
             i = log_interval((1000 * row).tolist())
             rows.append({"group": group, "side": side, "milliseconds": i.mean, "low": i.low, "high": i.high})

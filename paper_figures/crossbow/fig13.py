@@ -7,7 +7,7 @@ and beside it that of eight hosts which sleep to compute.
 from __future__ import annotations
 
 from paper_figures.crossbow import plots, server, settings
-from paper_figures.crossbow.readings import arrival_table, every_iteration, pair, steps
+from paper_figures.crossbow.readings import arrival_table, pair, steps
 from suite.papers.figure import Artifact, Figure, Frame, Groups, pd, printed_value
 from suite.report.style import PRINTED
 
@@ -26,7 +26,7 @@ B.quantities["m2-neutral"] = pair("sma 8", "sma 16", lambda x, y: y / x)
 B.quantities["m4-worse"] = pair("sma 16", "sma 32", steps)
 
 
-A.table(lambda frame: every_iteration())
+A.table(lambda frame: server.every_iteration())
 
 
 @A.drawing

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from statistics import fmean, median
 from typing import Any
 
-from paper_figures.crossbow import plots, readings, settings
-from suite.papers.figure import Artifact, Figure, Frame, Groups, Missing, Run, pd, printed_value, sns
+from paper_figures.crossbow import plots, readings, server, settings
+from suite.papers.figure import Artifact, Figure, Frame, Groups, Missing, printed_value, sns
 from suite.report.style import PALETTE
 
 
@@ -39,16 +40,11 @@ def saturation(frame: Frame) -> float:
     return float(readings.fastest(readings.of_gpu(frame)))
 
 
-def counts(frame: Frame, run: Run) -> list[int]:
-    """The numbers of learners that were both timed and trained."""
-    return [k for k in run.spec.settings["learners"] if f"sma {k}" in readings.whole(frame)]
-
-
 @A.quantity("auto-tuner-picks-best", [readings.THROUGHPUT, "sma 1", "sma 4"], beside=("sma 2",), note=noted)
 def picks_best(frame: Frame) -> float:
     """Whether the tuner ends within one of the number of learners with the least time to accuracy."""
     run = readings.of_gpu(frame)
-    both = counts(frame, run)
+    both = [k for k in run.spec.settings["learners"] if frame.whole(f"sma {k}")]  # timed and trained
     if frame.profile == "paper" and 2 not in both:
         raise Missing("lacks runs with two learners")
     groups = [f"sma {k}" for k in both]
@@ -63,12 +59,7 @@ def picks_best(frame: Frame) -> float:
     return float(abs(run.results["tuned_learners"] - best) <= 1)
 
 
-@A.table
-def arrivals(frame: Frame) -> pd.DataFrame:
-    """Arrivals with ``time``: epochs over the throughput of so many learners, in epochs of one."""
-    run = frame.run(readings.THROUGHPUT)
-    speed = {f"sma {k}": median(run.results[f"over_one_{k}"]) for k in counts(frame, run)}
-    return readings.arrival_table(frame, settings.FINAL_TARGET, speed)
+arrivals = A.table(partial(readings.timed_table, printed=settings.FINAL_TARGET))
 
 
 @A.drawing
@@ -91,7 +82,7 @@ def draw_resnet32(frame: Frame, figure: Figure) -> None:
     plots.legend_above(right, 1)
 
 
-B.table(lambda frame: readings.every_iteration())
+B.table(lambda frame: server.every_iteration())
 
 
 @B.drawing

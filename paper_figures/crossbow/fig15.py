@@ -44,6 +44,7 @@ def draw(frame: Frame, figure: Figure) -> None:
     left.set_ylabel("epochs to the target")
     plots.legend_above(left, 2)
     means = rows.pivot_table(index="pair", columns="method", values="epochs", sort=False).loc[pairs]
+    means = means.reindex(columns=["SMA", "EA-SGD"])  # of stored runs one may be lacking
     share = means["SMA"] / means["EA-SGD"]
     right.plot(range(len(pairs)), share, "o", color=PALETTE[0], linestyle="none", label="ours, of those that arrive")
     places, printed = [], []  # beside every pair with as many learners as each printed share is of

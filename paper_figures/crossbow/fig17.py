@@ -11,13 +11,12 @@ from functools import partial
 from itertools import pairwise
 
 from paper_figures.crossbow import plots, server
-from paper_figures.crossbow.readings import modelled_table
 from suite.claims.intervals import Interval, mean_interval
 from suite.papers.figure import Artifact, Figure, Frame, Quantity, printed_value, sns
 from suite.report.style import MARKERS
 
 PANEL = Artifact("crossbow/fig17", "Throughput on 8 GPUs against the synchronisation interval", server.hosts)
-PANEL.table(lambda frame: modelled_table())
+PANEL.table(lambda frame: server.modelled_table())
 NOTE = "eight hosts, links as fast as PCIe 3.0 x16; tasks take what Figs. 12(a) and 17 say"
 
 for m in (1, 4):
@@ -37,7 +36,7 @@ def draw(frame: Frame, figure: Figure) -> None:
     """Throughput against the synchronisation interval: printed values, the cost model that was solved from them, and
     eight hosts that sleep to compute and exchange over links as fast as PCIe.
     """
-    axes, table = figure.subplots(), modelled_table()
+    axes, table = figure.subplots(), server.modelled_table()
     table = table.assign(series="m = " + table["learners"].astype(str) + ", cost model")
     looks = {"hue": "series", "style": "series", "markers": MARKERS[: table["series"].nunique()]}
     sns.lineplot(table, x="interval", y="images_per_second", sort=False, errorbar=None, ax=axes, **looks)
@@ -46,7 +45,7 @@ def draw(frame: Frame, figure: Figure) -> None:
     plots.printed_marks(axes, printed["interval"], printed["printed"], "printed, m = 1")
     if frame.whole("hosts"):
         rows = server.images_per_second(frame).query("learners == 1 and not barrier")
-        taus = ["none" if tau == server.NEVER else str(tau) for tau in rows["tau"]]
+        taus = list(map(server.interval, rows["tau"]))
         plots.of_hosts(axes, taus, rows, which="m = 1, ")
     gains = {m: printed_value(f"crossbow/fig17/gain-m{m}") for m in (1, 4)}
     for m, gain in gains.items():

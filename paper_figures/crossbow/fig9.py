@@ -6,12 +6,10 @@ Plain synchronous SGD of the same code stands for TensorFlow.
 from __future__ import annotations
 
 from functools import partial
-from statistics import median
 
 from paper_figures.crossbow import plots, settings
-from paper_figures.crossbow.readings import accuracies, accuracy_table, spread, stand_in
+from paper_figures.crossbow.readings import WINDOW, accuracies, accuracy_table, medians, spread, stand_in
 from suite.claims.intervals import Interval
-from suite.model_averaging.time_to_accuracy import WINDOW
 from suite.papers.figure import Artifact, Figure, Frame, Groups, Missing, pd, printed
 
 TRAINED = {  # by part of the figure: network, the printed target, its runs
@@ -46,8 +44,7 @@ def target(frame: Frame) -> Interval:
     curves = accuracies(frame, "plain")
     if any(len(curve) < WINDOW for curve in curves):
         raise Missing(f"{WINDOW} epochs, which the metric takes")
-    windows = lambda curve: (median(curve[at : at + WINDOW]) for at in range(len(curve) - WINDOW + 1))
-    return spread(100 * max(windows(curve)) for curve in curves)
+    return spread(100 * medians(curve).max() for curve in curves)
 
 
 def draw(part: str, frame: Frame, figure: Figure) -> None:

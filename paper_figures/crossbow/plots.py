@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from paper_figures.crossbow import readings
-from suite.model_averaging.time_to_accuracy import WINDOW
+from paper_figures.crossbow import readings, server
+from paper_figures.crossbow.readings import WINDOW
 from suite.papers.figure import Artifact, Figure, Frame, Groups, pd, sns
 from suite.report.style import GRID, INK, MARKERS, PALETTE, PRINTED
 
@@ -21,9 +21,9 @@ TASKS = {
     "local": ("local synchronisation", "C1"),
     "global": ("global synchronisation", "C2"),
 }
-TIMELINES = {
-    "recorded": (1000, "measured time (ms), two learners on threads"),
-    "virtual": (1, "modelled time (task lengths), 2 GPUs of 2 learners"),
+TIMELINES = {  # trace -> scale of its seconds, least width of a task, label of the axis
+    "recorded": (1000, 0.02, "measured time (ms), two learners on threads"),
+    "virtual": (1, 0.0, "modelled time (task lengths), 2 GPUs of 2 learners"),
 }
 
 
@@ -177,33 +177,27 @@ def timelines(frame: Frame, figure: Figure, *names: str) -> None:
     for axes, name in zip(rows, names, strict=True):
         timeline(axes, frame.run("tasks").curve(name), name)
     handles, labels = rows[0].get_legend_handles_labels()
-    figure.legend(handles, labels, ncols=3, loc="outside upper left")
+    marks = dict(zip(labels, handles, strict=True))  # one of each kind of task
+    figure.legend(marks.values(), marks.keys(), ncols=3, loc="outside upper left")
 
 
 def timeline(axes: Any, table: Any, name: str) -> None:
     """The tasks of four iterations on their streams."""
-    scale, unit = TIMELINES[name]
+    scale, narrowest, unit = TIMELINES[name]
     table = table[table["iteration"] < 4]
-    several = table["device"].nunique() > 1
     streams = sorted(set(zip(table["device"], table["stream"], strict=True)), reverse=True)
-    seen: set[str] = set()
-    rows: list[dict[Any, Any]] = table.to_dict("records")
-    for row in rows:
-        kind, place = row["kind"], streams.index((row["device"], row["stream"]))
+    for row in table.to_dict("records"):
+        place = streams.index((row["device"], row["stream"]))
         left, length = scale * row["start"], scale * (row["end"] - row["start"])
-        width = max(length, 0.02 if name == "recorded" else 0.0)
-        title, colour = TASKS[kind]
-        axes.barh(place, width, left=left, color=colour, label=None if kind in seen else title)
-        seen.add(kind)
-        if kind == "learn":
-            axes.text(
-                left + length / 2, place, f"B{row['batch']}", va="center", ha="center", fontsize=6.5, color="white"
-            )
-    labels = [f"GPU {device}, {stream}" if several else stream for device, stream in streams]
-    axes.set_yticks(
-        range(len(streams)),
-        [text.removesuffix(" 0").removesuffix(" 1") if "sync" in text else text for text in labels],
-    )
+        title, colour = TASKS[row["kind"]]
+        axes.barh(place, max(length, narrowest), left=left, color=colour, label=title)
+        if row["kind"] == "learn":
+            middle, said = left + length / 2, f"B{row['batch']}"
+            axes.text(middle, place, said, va="center", ha="center", fontsize=6.5, color="white")
+    several = table["device"].nunique() > 1
+    names = [stream if stream.startswith("learner") else "synchronisation" for _, stream in streams]
+    labels = [f"GPU {device}, {said}" if several else said for (device, _), said in zip(streams, names, strict=True)]
+    axes.set_yticks(range(len(streams)), labels)
     axes.set_xlabel(unit)
     axes.set_xlim(left=0)
     axes.grid(visible=False)
@@ -214,7 +208,7 @@ def on_eight_gpus(axes: Any, value: str, label: str) -> None:
 
     At m = 1 and m = 4 the model was solved from printed values, which is marked.
     """
-    table = readings.every_iteration()
+    table = server.every_iteration()
     sns.lineplot(
         table, x="learners", y=value, marker="o", color=PALETTE[0], errorbar=None, label="8 GPUs, cost model", ax=axes
     )

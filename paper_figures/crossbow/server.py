@@ -12,51 +12,75 @@ import math
 
 from paper_figures.crossbow import settings
 from suite.claims.intervals import Interval, log_interval
-from suite.clock import Link
 from suite.communication.link import PAYLOAD
-from suite.model_averaging.time_to_accuracy import MultiGpuServer
 from suite.papers.figure import Frame, Groups, RunSpec, pd, printed_value
 
 GPUS = 8
+IMAGES = GPUS * settings.CROSSBOW_BATCH  # in an iteration of one learner on each
 RESNET32_BYTES = 4 * 469_114  # of its parameters
-NEVER = 0  # the interval of hosts that do not exchange
+NEVER = 0  # the interval of those that do not synchronise
 LEARNERS, INTERVALS = (1, 2, 4), (1, 2, 4, NEVER)
 PCIE = 16 * 8e9 * 128 / 130  # bits per second of PCIe 3.0 x16, one way
 SECONDS, NUMBERS = 1.0, 100_000  # of one learner's task and of the model, whatever they are there
 
 
-def calibrated() -> MultiGpuServer:
-    """The paper's server, of printed throughputs alone.
+def task_seconds(learners: int) -> float:
+    """Seconds of an iteration of so many learners on one GPU without synchronisation.
 
-    It is a :class:`suite.model_averaging.time_to_accuracy.MultiGpuServer`.
-
-    One GPU: m learners take a + b m, with a + b = 1 and 4 / (a + 4 b) = 1.4 (Fig. 12a), in units of the iteration
-    without synchronisation of Fig. 17 (512 images at 18,500 images/s). Synchronisation: what remains at m = 1 and,
-    from the 27% at m = 4, its growth with m.
+    They take a + b m, with a + b = 1 and 4 / (a + 4 b) = 1.4 (Fig. 12a), in units of the iteration without
+    synchronisation of Fig. 17 (512 images at 18,500 images/s).
     """
-    images = GPUS * settings.CROSSBOW_BATCH
-    alone = images / printed_value("crossbow/fig17/nosync")
     per_learner = (4 / printed_value("crossbow/fig12a/throughput") - 1) / 3
-    task = {m: alone * (1 - per_learner + per_learner * m) for m in (1, 2, 4)}
-    at_one = images / printed_value("crossbow/fig17/tau1") - alone
-    at_four = task[4] * printed_value("crossbow/fig17/gain-m4") / 100
-    growth = max(0.0, (at_four - at_one) / 3)
-    fixed = max(0.0, at_one - growth)
-    carried = 2 * (GPUS - 1) / GPUS * RESNET32_BYTES  # by each link of the ring
-    return MultiGpuServer(task, RESNET32_BYTES, Link(0.0, carried / fixed if fixed else math.inf), growth)
+    return IMAGES / printed_value("crossbow/fig17/nosync") * (1 + per_learner * (learners - 1))
 
 
-def throughput(learners: int, tau: int | None = 1) -> float:
-    """Images/s on 8 GPUs with so many learners on each, synchronised every ``tau`` iterations (None: never)."""
-    return calibrated().throughput(settings.CROSSBOW_BATCH, GPUS, learners, tau)
+def synchronisation_seconds(learners: int) -> float:
+    """Seconds of one synchronisation with so many learners on each of 8 GPUs.
+
+    It is what Fig. 17 leaves of an iteration at m = 1, and grows with m to the printed 27% at m = 4.
+    """
+    at_one = IMAGES / printed_value("crossbow/fig17/tau1") - task_seconds(1)
+    at_four = task_seconds(4) * printed_value("crossbow/fig17/gain-m4") / 100
+    return at_one + (at_four - at_one) / 3 * (learners - 1)
+
+
+def throughput(learners: int, tau: int = 1) -> float:
+    """Images/s on 8 GPUs with so many learners on each, synchronised every ``tau`` iterations, or ``NEVER``."""
+    synchronising = 0.0 if tau == NEVER else synchronisation_seconds(learners) / tau
+    return IMAGES * learners / (task_seconds(learners) + synchronising)
+
+
+def interval(tau: int) -> str:
+    """A number of iterations between synchronisations as drawings name it."""
+    return "none" if tau == NEVER else str(tau)
+
+
+def modelled_table() -> pd.DataFrame:
+    """Throughput (images/s) on 8 GPUs by the cost model, printed values beside: a row per learners and interval.
+
+    ``calibrated`` marks the points that the model's constants were solved from, which it therefore meets.
+    """
+    printed = {(1, 1): printed_value("crossbow/fig17/tau1"), (1, NEVER): printed_value("crossbow/fig17/nosync")}
+    fitted = {*printed, (4, 1), (4, NEVER)}  # m = 4: by the printed factor of Fig. 12a and gain of no synchronisation
+    rows = [
+        (m, interval(tau), throughput(m, tau), (m, tau) in fitted, printed.get((m, tau), math.nan))
+        for m in LEARNERS
+        for tau in INTERVALS
+    ]
+    return pd.DataFrame(rows, columns=["learners", "interval", "images_per_second", "calibrated", "printed"])
+
+
+def every_iteration() -> pd.DataFrame:
+    """The modelled throughput with synchronisation in every iteration; ``relative`` to one learner on each GPU."""
+    table = modelled_table().query("interval == '1'")
+    return table.assign(relative=table["images_per_second"] / table["images_per_second"].iloc[0])
 
 
 # ---------------------------------------------------------------- eight hosts
 
 
 def spec() -> RunSpec:
-    there = calibrated()
-    slower = SECONDS / there.task_seconds[1]
+    slower = SECONDS / task_seconds(1)
     smaller = 4 * NUMBERS / RESNET32_BYTES
     return RunSpec(
         "crossbow/hosts",
@@ -64,7 +88,7 @@ def spec() -> RunSpec:
             "hosts": GPUS,
             "learners": LEARNERS,
             "intervals": INTERVALS,
-            "seconds": [round(slower * there.task_seconds[m], 4) for m in LEARNERS],
+            "seconds": [round(slower * task_seconds(m), 4) for m in LEARNERS],
             "numbers": NUMBERS,
             "bits_per_second": round(PCIE / PAYLOAD * smaller / slower, -5),
             "iterations": 4,
@@ -95,9 +119,9 @@ def gain(frame: Frame, m: int) -> Interval:
 
 def images_per_second(frame: Frame) -> pd.DataFrame:
     """Throughput on the paper's clock. Columns: learners, tau, barrier, images_per_second, low, high."""
-    slower = SECONDS / calibrated().task_seconds[1]
+    slower = SECONDS / task_seconds(1)
     rows = []
     for (m, tau, barrier), taken in seconds(frame).items():
-        found = log_interval((GPUS * settings.CROSSBOW_BATCH * m * slower / taken).tolist())
+        found = log_interval((IMAGES * m * slower / taken).tolist())
         rows.append((m, tau, barrier, found.mean, found.low, found.high))
     return pd.DataFrame(rows, columns=["learners", "tau", "barrier", "images_per_second", "low", "high"])

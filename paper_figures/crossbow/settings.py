@@ -27,8 +27,6 @@ NETWORKS = {
     "crossbow_vgg16": "VGG-16",
     "crossbow_resnet50": "ResNet-50",
 }
-# Stands in ResNet-32's place where throughput or memory is measured.
-NETWORK = {"smoke": "digits_lenet", "reduced": "crossbow_lenet", "paper": "crossbow_resnet32"}
 SEEDS = {"smoke": (0,), "reduced": (0, 1, 2), "paper": (0, 1, 2)}
 LEARNERS = {"smoke": (1, 4), "reduced": (1, 4, 8, 16), "paper": (1, 2, 4, 8, 16, 32)}
 TARGET = 0.80  # share correct, printed, of Figs. 3, 12 and 13; stand-ins: see readings.py
@@ -63,10 +61,9 @@ def algorithm(method: Method, learners: int, *, tau: int = 1, devices: int | Non
     if method == "s-sgd":
         return {"name": "sgd"}
     momentum = CENTRE_MOMENTUM if method == "sma" else 0.0
-    if devices is not None:
-        return {"name": "crossbow", "devices": devices, "momentum": momentum, "tau": tau}
     alpha = LONE_ALPHA if learners == 1 else 1 / learners
-    return {"name": "crossbow", "alpha": alpha, "momentum": momentum, "tau": tau}
+    averaging = {"alpha": alpha} if devices is None else {"devices": devices}
+    return {"name": "crossbow", **averaging, "momentum": momentum, "tau": tau}
 
 
 def training(
@@ -122,10 +119,7 @@ RESNET32 = own(
 )  # fmt: skip
 # The first epochs of RESNET32 (before its first drop) on a fixed fifth of the training images. The average model is
 # evaluated with batch-norm statistics of its own, since those of the replicas belong to other weights.
-RESNET32_PART = {
-    **{key: value for key, value in RESNET32.items() if key != "epoch_drops"},
-    "data": {"name": "cifar10", "transform": "signed", "subset": 10_000},
-}
+RESNET32_PART = RESNET32 | {"data": {**RESNET32["data"], "subset": 10_000}, "epoch_drops": ()}
 RESNET32_PART_EPOCHS = 10
 RESNET32_PART_EVALUATED = {"test_examples": 2000, "recompute": 1000}
 VGG_DROPS = tuple((e, 0.5 ** (e // VGG_HALVING)) for e in range(VGG_HALVING, VGG_EPOCHS, VGG_HALVING))
@@ -133,6 +127,10 @@ VGG16 = own(  # vgg.sh has batch 256, the library's VGG 128
     "crossbow_vgg16", 5e-4, 0.1, batch=128, epoch_drops=VGG_DROPS, augment=CROPS,
     data={"name": "cifar100", "transform": "signed"},
 )  # fmt: skip
+
+
+# What is trained, timed and measured in ResNet-32's place, and its training images.
+IN_PLACE = {"smoke": (DIGITS, 1437), "reduced": (LENET, LENET_IMAGES), "paper": (RESNET32, 50_000)}
 
 
 def stand_in(
@@ -149,11 +147,8 @@ def stand_in(
     ``options`` are ``tau`` and ``devices``. ``target`` ends ResNet-32's own run when it has answered, see
     :func:`training`; stand-ins keep their length.
     """
-    base, images, epochs = {
-        "smoke": (DIGITS, 1437, 12),
-        "reduced": (LENET, LENET_IMAGES, LENET_EPOCHS.get(learners, 0)),
-        "paper": (RESNET32, 50_000, RESNET32_EPOCHS),
-    }[profile]
+    base, images = IN_PLACE[profile]
+    epochs = {"smoke": 12, "reduced": LENET_EPOCHS.get(learners, 0), "paper": RESNET32_EPOCHS}[profile]
     target = target if profile == "paper" else None
     return training(base, method, learners, seed, images=images, epochs=epochs, target=target, **options)
 
@@ -225,15 +220,10 @@ def lenet(profile: str) -> Groups:
 
 def followed(profile: str) -> Groups:
     """Runs in which every replica is evaluated beside the average model, and one that grows from 1 to 4 learners."""
-    sizes: dict[str, tuple[dict[str, Any], int, int]] = {
-        "smoke": (DIGITS, 1437, 5),
-        "reduced": (LENET, LENET_IMAGES, 5),
-        "paper": ({**LENET, "data": MNIST}, 60_000, LENET_LENGTH),
-    }
-    base, images, epochs = sizes[profile]
+    base, images = ({**LENET, "data": MNIST}, 60_000) if profile == "paper" else IN_PLACE[profile]
     turns = images // (base["batch"] * 4)
     common = {**base, "algorithm": algorithm("sma", 4), "order": {"kind": "shuffled"}}
-    common |= {"images": images, "epochs": epochs}
+    common |= {"images": images, "epochs": LENET_LENGTH if profile == "paper" else 5}
     schedules = {"followed": [[0, 4]]}
     if profile != "reduced":
         schedules["growing"] = [[0, 1], [2 * turns, 2], [3 * turns, 4]]
@@ -243,8 +233,8 @@ def followed(profile: str) -> Groups:
     }
 
 
-ALGEBRA = RunSpec("crossbow/algebra")
-TASKS = RunSpec("crossbow/tasks", {"repeats": 20})
+ALGEBRA: Groups = {"algebra": (RunSpec("crossbow/algebra"),)}
+TASKS: Groups = {"tasks": (RunSpec("crossbow/tasks", {"repeats": 20}),)}
 TUNER = RunSpec("crossbow/tuner", {"lost_runs": 500, "settling_runs": 1000})
 SIZES = RunSpec("crossbow/sizes", {"batch": 32})
 
@@ -254,16 +244,15 @@ def throughput(profile: str) -> Groups:
 
     The group ``throughput`` is of the network that is trained in ResNet-32's place, others bear their network's name.
     """
-    networks = {"smoke": (DIGITS,), "reduced": (LENET,), "paper": (LENET, RESNET32, VGG16)}[profile]
+    networks = {"throughput": IN_PLACE[profile][0]}
     how = {"learners": (1, 2, 3, 4), "turns": 3, "repeats": 7, "threshold": 0.05}
     if profile == "paper":
+        networks = {"crossbow_lenet": LENET, **networks, "crossbow_vgg16": VGG16}
         how |= {"learners": (1, 2, 3, 4, 5, 6, 8), "turns": 50, "repeats": 15}
-    found: Groups = {}
-    for network in networks:
-        name, batch = network["model"]["name"], network["batch"]
-        group = "throughput" if name == NETWORK[profile] else name
-        found[group] = (RunSpec("crossbow/throughput", {"model": name, "batch": batch, **how}),)
-    return found
+    return {
+        group: (RunSpec("crossbow/throughput", {"model": s["model"]["name"], "batch": s["batch"], **how}),)
+        for group, s in networks.items()
+    }
 
 
 def apart(profile: str) -> Groups:
@@ -281,5 +270,6 @@ def timed_groups(profile: str, *names: str, target: float | None = None) -> Grou
 
 def memory(profile: str) -> Groups:
     """Bytes of one to four learners at several batch sizes."""
-    settings = {"model": NETWORK[profile], "batches": (64, 128, 256), "learners": (1, 2, 4)}
+    network = IN_PLACE[profile][0]["model"]["name"]
+    settings = {"model": network, "batches": (64, 128, 256), "learners": (1, 2, 4)}
     return {"memory": (RunSpec("crossbow/memory", settings),)}

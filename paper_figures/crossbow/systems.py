@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import told
-from suite.papers.figure import Artifact, Axes, Figure, Frame, pd, printed, sns
+from suite.papers.figure import Artifact, Axes, Figure, Frame, Groups, pd, printed, sns
 from suite.report.style import GRID, INK, MARKERS, PALETTE
 
 MODEL, DATA, SUM = "#d9e6f2", "#f0f0f0", "#fbe3d2"  # of the boxes: pale, so that dark text is legible on any page
@@ -53,27 +53,26 @@ def arrow(axes: Axes, start: Point, end: Point, text: str = "", order: int = 0, 
 LEARNERS = (1, 2, 4)  # on each of two GPUs, as the run of Fig. 6 counts
 
 
-def panel(figure: str, title: str, group: str, size: tuple[float, float] = (6.4, 4.0), alt: str = "") -> Artifact:
-    spec = {"algebra": settings.ALGEBRA, "tasks": settings.TASKS}[group]
-    return Artifact(f"crossbow/{figure}", title, lambda profile: {group: (spec,)}, alt=alt, size=size)
+def panel(figure: str, title: str, runs: Groups, size: tuple[float, float] = (6.4, 4.0), alt: str = "") -> Artifact:
+    return Artifact(f"crossbow/{figure}", title, lambda profile: runs, alt=alt, size=size)
 
 
-FIG1 = panel("fig1", "Parallel synchronous SGD on two workers", "algebra", (7.2, 3.8))
-FIG4 = panel("fig4", "Two learners with separate batches and corrections", "algebra", (7.2, 4.2))
-FIG5 = panel("fig5", "Two replicas tracking the central average model", "algebra")
-FIG6 = panel("fig6", "Two-level synchronisation with one reference model per GPU", "algebra", (8.4, 3.8))
-FIG7 = panel("fig7", "Learners, streams and batches of a run", "tasks", (6.4, 3.4), plots.ALT_TIMELINES)
+FIG1 = panel("fig1", "Parallel synchronous SGD on two workers", settings.ALGEBRA, (7.2, 3.8))
+FIG4 = panel("fig4", "Two learners with separate batches and corrections", settings.ALGEBRA, (7.2, 4.2))
+FIG5 = panel("fig5", "Two replicas tracking the central average model", settings.ALGEBRA)
+FIG6 = panel("fig6", "Two-level synchronisation with one reference model per GPU", settings.ALGEBRA, (8.4, 3.8))
+FIG7 = panel("fig7", "Learners, streams and batches of a run", settings.TASKS, (6.4, 3.4), plots.ALT_TIMELINES)
 FIG8 = panel(
     "fig8",
     "Learning and synchronisation tasks on streams: a recorded run and 2 GPUs with 2 learners each",
-    "tasks",
+    settings.TASKS,
     (6.4, 5.0),
     plots.ALT_TIMELINES,
 )
 
-told(FIG1, "algebra", replicas_equal="synchronous_copies", equals_large_batch="partial_gradients")
-told(FIG4, "algebra", different_batches="shared_in_iteration", replicas_differ="least_distance")
-told(FIG6, "algebra", one_reference="references", inter_gpu_traffic="traffic")
+told(FIG1, replicas_equal="synchronous_copies", equals_large_batch="partial_gradients")
+told(FIG4, different_batches="shared_in_iteration", replicas_differ="least_distance")
+told(FIG6, one_reference="references", inter_gpu_traffic="traffic")
 
 
 @FIG1.drawing

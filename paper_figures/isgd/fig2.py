@@ -89,7 +89,7 @@ def chart(frame: Frame, group: str) -> pd.DataFrame:
 def table(frame: Frame) -> pd.DataFrame:
     """The charts of the groups that are stored."""
     part = frame.needed(["isgd"], beside=["quick"])
-    return pd.concat([chart(part, group) for group in ("isgd", "quick") if part.here(group)], ignore_index=True)
+    return pd.concat([chart(part, group) for group in ("isgd", "quick") if part.results(group)], ignore_index=True)
 
 
 @PANEL.drawing

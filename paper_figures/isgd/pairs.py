@@ -21,7 +21,7 @@ LEARNED = 0.01  # by so much an error falls below that of the untrained network 
 
 def settings_of(frame: Frame, group: str = "sgd") -> Any:
     """The settings of a group's first stored run; the others do not count as read."""
-    first = next(run for at in frame.groups[group] if (run := frame.stored.get(frame.ids[at])))
+    first = next(run for row in frame.groups[group] if (run := frame.stored.get(row["run"])))
     return first.spec.settings
 
 

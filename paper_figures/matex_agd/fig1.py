@@ -364,7 +364,7 @@ def ends_table(frame: Frame) -> pd.DataFrame:
         return pd.DataFrame()
     found = []
     for remedy, row in (*(("", row) for row in TRAINED), *REMEDIED):
-        if frame.here(group := f"{remedy} {row}".strip()):
+        if frame.results(group := f"{remedy} {row}".strip()):
             seen = ends(frame, group).rename("accuracy").reset_index()
             found.append(seen.assign(row=settings.LABELS[row].removesuffix(", 1 device"), trained=CHANGES[remedy]))
     if not found and frame.profile == "paper":

@@ -66,10 +66,10 @@ def accuracies(frame: Frame, row: str, checkpoints: int = CHECKPOINTS, data: str
     """
     chance = 1 / CLASSES[data or DATA[frame.profile]]
     seen = {}
-    for at, run in zip(frame.here(row), frame.runs_of(row), strict=True):
+    for run, each in zip(frame.runs_of(row), frame.results(row), strict=True):
         table = run.curve("evaluations")
         accuracy = (1 - table["test_error"][table["update"] > 0]).fillna(chance).tolist()[:checkpoints]
-        seen[frame.rows[at]["seed"]] = accuracy + [chance] * (checkpoints - len(accuracy))
+        seen[each["seed"]] = accuracy + [chance] * (checkpoints - len(accuracy))
     columns = pd.RangeIndex(1, checkpoints + 1, name="checkpoint")
     return pd.DataFrame.from_dict(seen, orient="index", columns=columns).rename_axis("seed")
 
@@ -180,7 +180,7 @@ def table(frame: Frame) -> pd.DataFrame:
     ]
     parts = [pd.DataFrame(found)]
     for title, (data, checkpoints, groups) in ours(frame.profile).items():
-        for group in filter(frame.here, groups):
+        for group in filter(frame.results, groups):
             long = accuracies(frame, group, checkpoints, data).stack().rename("accuracy").reset_index()
             every = groups[group][0].settings["evaluate"]["every"]
             row = group.rpartition(" ")[2]

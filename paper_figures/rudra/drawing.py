@@ -63,7 +63,7 @@ def evaluations(frame: Frame, named: Mapping[str, str], by: str) -> pd.DataFrame
 
     Raises Missing where none is stored.
     """
-    stored = list(filter(frame.here, named))
+    stored = list(filter(frame.results, named))
     if not stored:
         raise Missing(f"nothing is trained at profile {frame.profile}")
     curve = frame.table("evaluations", *stored)

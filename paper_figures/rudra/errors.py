@@ -23,7 +23,7 @@ from paper_figures.rudra.settings import EPOCHS, Configuration, at_profile
 from suite.claims import intervals
 from suite.claims.intervals import Interval, most
 from suite.data.catalogue import DATASETS
-from suite.papers.artifact import FIRST, Frame, Groups, Missing, Quantity, Run
+from suite.papers.artifact import FIRST, Frame, Groups, Missing, Quantity
 
 NAMED: tuple[Configuration, ...] = (BASELINE, (30, 4, 30), (10, 128, 10))
 """The configurations whose own seeds give the spread, named before their second seeds were run."""
@@ -48,13 +48,13 @@ def own_seeds(profile: str) -> Groups:
 
 def finals(frame: Frame, group: str, chance: float = CHANCE) -> list[float]:
     """Final errors in % of a group's runs, one per seed; of one that diverged that of ``chance``."""
-    runs = frame.runs_of(group)
-    return [chance if run.status == "diverged" else 100 * float(run.results["test_error"]) for run in runs]
+    runs = frame.results(group)
+    return [chance if run["status"] == "diverged" else 100 * float(run["test_error"]) for run in runs]
 
 
 def own(frame: Frame) -> dict[str, list[float]]:
     """Final errors of the NAMED configurations, where the frame holds their seeds."""
-    return {label(row): finals(frame, group) for group, row in OWN.items() if frame.here(group)}
+    return {label(row): finals(frame, group) for group, row in OWN.items() if frame.results(group)}
 
 
 @cache
@@ -91,11 +91,7 @@ def contrast(
 
 
 Which = str | Configuration
-"""A group of runs by its name, or a configuration whose label it is."""
-
-
-def named(which: Which) -> str:
-    return which if isinstance(which, str) else label(which)
+"""A group of runs by its name, or a configuration, whose label it is; ``label`` leaves a name as it is."""
 
 
 def contrasts(*several: Mapping[str, float]) -> Quantity:
@@ -103,12 +99,13 @@ def contrasts(*several: Mapping[str, float]) -> Quantity:
     groups = tuple(dict.fromkeys(group for weights in several for group in weights))
 
     def value(frame: Frame) -> list[Interval]:
-        samples = {group: finals(frame, group) for group in groups}
-        return [contrast(weights, samples, own(frame)) for weights in several]
+        samples, seeds = {group: finals(frame, group) for group in groups}, own(frame)
+        return [contrast(weights, samples, seeds) for weights in several]
 
     def note(frame: Frame) -> str:
-        seeds = min(len(frame.here(group)) for group in groups)
-        whose = "our own seeds of three configurations" if own(frame) else "the paper's Table 2, by its pairs of rows"
+        seeds = min(len(frame.results(group)) for group in groups)
+        ours = any(map(frame.results, OWN))
+        whose = "our own seeds of three configurations" if ours else "the paper's Table 2, by its pairs of rows"
         return f"{seeds} seed{'s' * (seeds > 1)}; spread between seeds from {whose}"
 
     return Quantity(value, groups, FIRST, tuple(OWN), note)
@@ -116,21 +113,21 @@ def contrasts(*several: Mapping[str, float]) -> Quantity:
 
 def mean(which: Which) -> Quantity:
     """The final error in %, the mean over its seeds."""
-    return contrasts({named(which): 1.0})
+    return contrasts({label(which): 1.0})
 
 
 def steps(*which: Which | list[Configuration]) -> Quantity:
     """Steps of the final error in points from each configuration, or mean over several, to the next."""
-    parts = [[label(row) for row in each] if isinstance(each, list) else [named(each)] for each in which]
+    parts = [[label(row) for row in each] if isinstance(each, list) else [label(each)] for each in which]
     return contrasts(*(_step(less, more) for less, more in pairwise(parts)))
 
 
 def differences(*pairs: tuple[Which, Which]) -> Quantity:
     """The step of the final error within each pair, without bounds where neither has learned anything."""
-    each = contrasts(*(_step([named(a)], [named(b)]) for a, b in pairs))
+    each = contrasts(*(_step([label(a)], [label(b)]) for a, b in pairs))
 
     def value(frame: Frame) -> list[Interval]:
-        learned = [min(fmean(finals(frame, named(one))) for one in pair) < CHANCE - LEARNED for pair in pairs]
+        learned = [min(fmean(finals(frame, label(one))) for one in pair) < CHANCE - LEARNED for pair in pairs]
         return [
             step if at else replace(step, low=-math.inf, high=math.inf)
             for step, at in zip(each.value(frame), learned, strict=True)
@@ -149,9 +146,9 @@ def worst(*rows: Configuration) -> Quantity:
     return replace(each, value=lambda frame: most(each.value(frame)))
 
 
-def is_whole(run: Run) -> bool:
-    """Whether a run has the paper's length, or diverged before."""
-    return run.status == "diverged" or round(run.results["epoch"]) == EPOCHS
+def is_whole(run: Mapping[str, Any]) -> bool:
+    """Whether the run of a row has the paper's length, or diverged before."""
+    return run["status"] == "diverged" or round(run["epoch"]) == EPOCHS
 
 
 def trained(frame: Frame, row: Configuration) -> list[dict[str, Any]]:
@@ -163,9 +160,9 @@ def trained(frame: Frame, row: Configuration) -> list[dict[str, Any]]:
         return []
     ((_, low, high),) = quantity.measured(part).spans
     found = []
-    for run, error in zip(part.runs_of(label(row)), finals(part, label(row)), strict=True):
+    for run, error in zip(part.results(label(row)), finals(part, label(row)), strict=True):
         about: dict[str, Any] = {"source": SHORT}
         if is_whole(run):
             about = {"source": WHOLE, "low": low, "high": high}
-        found.append(about | {"seed": run.spec.seed, "epochs": run.results["epoch"], "value": error})
+        found.append(about | {"seed": run["seed"], "epochs": run["epoch"], "value": error})
     return found

@@ -47,9 +47,9 @@ def table(frame: Frame) -> pd.DataFrame:
     """Test errors in % of stored runs. Columns: configuration, seed, epoch, error. Raises Missing without any."""
     shown = {}
     for group in frame.groups:
-        if group in errors.OWN or (group.endswith(SHORT) and frame.here(group.removesuffix(SHORT))):
+        if group in errors.OWN or (group.endswith(SHORT) and frame.results(group.removesuffix(SHORT))):
             continue  # where the whole run is there, the short one is not shown
-        if not frame.here(group):
+        if not frame.results(group):
             continue
         epochs = frame.table("evaluations", group)["epoch"].max()
         length = "" if round(epochs) == EPOCHS else f" ({epochs:.0f} epochs)"
@@ -66,7 +66,7 @@ def draw(frame: Frame, figure: Figure) -> None:
         CHANCE, color=GRID, linestyle="--", linewidth=1, label=f"printed: constant {CHANCE:.0f}%, as guessing"
     )
     epochs = rows["epoch"].max()
-    absent = [named(group) for group in modulation_groups(frame.profile) if not frame.here(group)]
+    absent = [named(group) for group in modulation_groups(frame.profile) if not frame.results(group)]
     if round(epochs) < EPOCHS:
         axes.set_title(f"the first {epochs:.0f} of {EPOCHS} epochs, drops of the rate moved with them")
     elif absent:

@@ -177,9 +177,7 @@ THROUGHPUT = RunSpec("rudra/throughput", {"batches": [4, 128], "repetitions": 9,
 # Groups of runs that several artifacts share, by the names their quantities know them by.
 
 
-def label(configuration: Configuration) -> str:
-    """The paper's (sigma, mu, lambda), with n for sigma."""
-    return "({}, {}, {})".format(*configuration)
+label = str  # of a configuration: the paper's (sigma, mu, lambda), with n for sigma
 
 
 def training_groups(profile: str, configurations: Iterable[Configuration]) -> dict[str, tuple[RunSpec, ...]]:

@@ -169,7 +169,8 @@ def trained_as(configuration: Configuration) -> Configuration:
 def at_profile(configuration: Configuration, profile: str, **changes: Any) -> tuple[RunSpec, ...]:
     """The runs of a configuration at a profile: 140 epochs and three seeds, or few epochs of one seed, or none."""
     if profile == "paper":
-        return tuple(training(trained_as(configuration), EPOCHS, seed, **changes) for seed in range(3))
+        trained = trained_as(configuration)
+        return tuple(training(trained, EPOCHS, seed, **changes) for seed in range(3))
     if profile == "reduced" and configuration in REDUCED_EPOCHS:
         return (training(configuration, REDUCED_EPOCHS[configuration], 0, **changes),)
     return ()

@@ -102,12 +102,12 @@ def drawn(frame: Frame) -> bool:
     """Whether its rows are stored. Raises Missing at ``paper``, which trains none: ``reduced`` draws them."""
     if frame.profile == "paper":
         raise Missing("no training on ImageNet; its stand-in is drawn at reduced")
-    return all(frame.here(name) for name in SYSTEMS)
+    return all(frame.results(name) for name in SYSTEMS)
 
 
 def seeds(frame: Frame) -> int:
     """How many first seeds all rows have. Raises Missing for fewer than two, whose spread is not known."""
-    count = min(len(frame.here(name)) for name in SYSTEMS)
+    count = min(len(frame.results(name)) for name in SYSTEMS)
     if count < 2:
         raise Missing("a single seed of each row says nothing of the spread between seeds")
     return count

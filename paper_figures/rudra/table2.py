@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from itertools import permutations
 from statistics import correlation, fmean
 from typing import Any
@@ -43,11 +43,12 @@ PANEL = Artifact(
 )
 
 
-@cache
+NEAREST = {row: min(GROUPS, key=lambda g: abs(g - row[1] * row[2]) / g) for row in plans.TABLE2}
+
+
 def members(group: int) -> list[Configuration]:
     """Rows of one of the paper's groups: those to whose mu lambda it is the nearest power of two."""
-    near = {row: min(GROUPS, key=lambda g: abs(g - row[1] * row[2]) / g) for row in plans.TABLE2}
-    return [row for row in plans.TABLE2 if near[row] == group]
+    return [row for row in plans.TABLE2 if NEAREST[row] == group]
 
 
 for at, row in enumerate(plans.TABLE2, 1):
@@ -61,7 +62,8 @@ PANEL.quantities["error-monotone-in-product"] = errors.steps(*map(members, GROUP
 
 
 def about_trees(frame: Frame) -> str:
-    base, trees = (fmean(frame[group]["mean_staleness"]) for group in (plans.label(STALER), ALONG_TREES))
+    groups = map(frame.results, (plans.label(STALER), ALONG_TREES))
+    base, trees = [fmean([run["mean_staleness"] for run in runs]) for runs in groups]
     return f"mean staleness of {base:.2f} and {trees:.2f} updates"
 
 
@@ -120,7 +122,7 @@ for name, which in (("errors-rms", 0), ("errors-correlation", 1)):
 def trained_in_full(frame: Frame) -> list[Configuration]:
     """The rows of Tables 2 and 3 that are stored and were trained for all epochs, or diverged."""
     rows = dict.fromkeys([plans.BASELINE, *plans.TABLE3, *plans.TABLE2])
-    stored = {row: frame.runs_of(plans.label(row)) for row in rows}
+    stored = {row: frame.results(plans.label(row)) for row in rows}
     return [row for row, runs in stored.items() if runs and all(map(is_whole, runs))]
 
 

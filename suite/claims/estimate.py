@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from operator import lt
+from operator import gt, lt
 from typing import Any
 
 from suite.claims.intervals import Interval, mean_interval
@@ -41,7 +41,7 @@ class Estimate:
     def __post_init__(self) -> None:
         if not self.values or not len(self.values) == len(self.low) == len(self.high):
             raise ValueError("a measured quantity needs as many bounds as values, and at least one")
-        if any(lo > hi for lo, hi in zip(self.low, self.high, strict=True)):
+        if any(map(gt, self.low, self.high)):
             raise ValueError(f"interval ends out of order: {self.low} .. {self.high}")
 
     @property
@@ -86,7 +86,7 @@ def over_seeds(value: Value, runs: Iterable[str] = (), note: str = "", *, proxy:
     several = value if isinstance(value, list | tuple) else [value]
     found = [each if isinstance(each, Interval) else Interval(each, each, each, 1) for each in several]
     freedoms = [i.freedom for i in found if i.low < i.high]
-    ranged = bool(freedoms) and all(freedom is None for freedom in freedoms)
+    ranged = set(freedoms) == {None}
     return Estimate(
         tuple(float(i.mean) for i in found),
         tuple(float(i.low) for i in found),

@@ -66,13 +66,13 @@ def share_above(seen: Sequence[Interval], bound: float) -> Interval:
 
 
 def pooled(samples: Iterable[Sequence[float]]) -> tuple[float, int]:
-    """Standard deviation within samples that scatter alike, and its degrees of freedom."""
+    """Standard deviation within samples that scatter alike, infinite where each has one value, and its freedom."""
     squares, freedom = 0.0, 0
     for values in samples:
         middle = fmean(values)
         squares += math.fsum((value - middle) ** 2 for value in values)
         freedom += len(values) - 1
-    return math.sqrt(squares / freedom), freedom
+    return math.sqrt(squares / freedom) if freedom else math.inf, freedom
 
 
 def contrast(
@@ -88,7 +88,7 @@ def contrast(
     deviation, freedom = spread
     value = math.fsum(weight * fmean(samples[name]) for name, weight in weights.items())
     share = math.sqrt(math.fsum(weight**2 / len(samples[name]) for name, weight in weights.items()))
-    half = quantile(freedom, LEVEL) * deviation * share
+    half = quantile(freedom, LEVEL) * deviation * share if freedom else math.inf
     return Interval(value, value - half, value + half, min(len(samples[name]) for name in weights), freedom)
 
 

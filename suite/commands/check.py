@@ -46,6 +46,7 @@ STYLES = {
     "paper contradicts itself": "magenta",
 }
 NARROWEST = 80  # columns
+UNFOLDED = ("rests on", "ours [95%]")  # columns of a table whose cells stay on one line
 NAMES = 32  # columns of a claim's name on its line
 OF_THE_CLAIM = ("needs", "says", "where", "printed", "basis", "unit", "rule", "because", "empirical")  # in JSON
 
@@ -87,8 +88,6 @@ def table(found: Sequence[Verdict]) -> Table:
     """The claims of one artifact, one row each under its id; what a verdict rests on where one of them says."""
     graded = any(verdict.rests_on for verdict in found)
     made = sheet(found[0].claim.artifact, "printed", "ours", *(["rests on"] if graded else []), "verdict")
-    if graded:
-        made.columns[3].no_wrap = True
     for verdict in found:
         name = Text("  " + folded(verdict.claim.id.rpartition("/")[2], NAMES).replace("\n", "\n  "))
         cells = [name, Text(few(printed(verdict.claim))), Text(shown(verdict))]
@@ -101,7 +100,7 @@ def sheet(first: str, *others: str) -> Table:
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     made.add_column(first, no_wrap=True)
     for title in others:
-        made.add_column(title)
+        made.add_column(title, no_wrap=title in UNFOLDED)
     return made
 
 
@@ -203,7 +202,6 @@ def show_unclaimed(selectors: Sequence[str], profile: str | None, source: Runs) 
             for each in [profile] if profile else reversed(PROFILES):
                 if quantities := measure(artifact, source, each, claimed=False).found:
                     rows = sheet(f"{artifact.id} at {each}, without a claim", "ours [95%]", "seeds")
-                    rows.columns[1].no_wrap = True
                     for name, value in quantities.items():
                         rows.add_row(f"  {name}", ", ".join(values(value)), str(value.n))
                     console().print(rows)

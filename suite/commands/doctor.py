@@ -44,15 +44,12 @@ def diagnose(data: Path | None, store: Path | None = None) -> dict[str, Any]:
         check_writable(store)
     gpus = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]
     selection = select([])
-    profiles = {}
-    for profile in PROFILES:
-        absent = missing_data(plan(selection, profile), data)
-        profiles[profile] = {"can_run": not absent, "missing": absent}
+    absent = {profile: missing_data(plan(selection, profile), data) for profile in PROFILES}
     facts = {
         **provenance(),
         "gpus": [{"name": g.name, "memory_bytes": g.total_memory} for g in gpus],
         "data": {name: dict(zip(("here", "where"), available(name, data), strict=True)) for name in DATASETS},
-        "profiles": profiles,
+        "profiles": {profile: {"can_run": not lacks, "missing": lacks} for profile, lacks in absent.items()},
         "hosts": {"lack": link.probe()},
     }
     return facts | {"store": probe(nearest(store))} if store else facts

@@ -12,7 +12,7 @@ from suite.claims.judge import Verdict
 from suite.clock import counted, duration
 from suite.commands import options
 from suite.commands.output import folded, source
-from suite.papers.artifact import Artifact, Paper
+from suite.papers.artifact import Artifact
 from suite.papers.catalogue import PAPERS, SelectorError, experiment, moved, paper, published
 from suite.papers.measurement import judge_artifacts
 from suite.report.verdict_details import reasons, runs_behind
@@ -28,13 +28,13 @@ def command(
     only_mine: options.OnlyMine = False,
 ) -> None:
     read = source(store, only_mine)
-    _, artifact, verdict = found(claim, read)
+    artifact, verdict = found(claim, read)
     print("\n".join(folded(lines(artifact, verdict, read), " " * LABELS)))
     raise typer.Exit(1 if verdict.red else 0)
 
 
-def found(claim: str, source: Runs) -> tuple[Paper, Artifact, Verdict]:
-    """A claim's paper, artifact and verdict. Raises SelectorError for a name that is no claim's, naming near ones."""
+def found(claim: str, source: Runs) -> tuple[Artifact, Verdict]:
+    """A claim's artifact and verdict. Raises SelectorError for a name that is no claim's, naming near ones."""
     name, artifact_id = claim.partition("/")[0], claim.rpartition("/")[0]
     if name not in PAPERS:
         raise SelectorError(f"no claim is called {claim!r}; a claim is paper/artifact/name, such as isgd/fig5b/gain")
@@ -49,13 +49,10 @@ def found(claim: str, source: Runs) -> tuple[Paper, Artifact, Verdict]:
         raise SelectorError(f"no claim is called {claim!r}; name one of {name}'s {', '.join(artifacts)}")
     if artifact_id not in artifacts:
         raise SelectorError(f"{name} has no artifact {artifact_id!r}; it has {', '.join(artifacts)}")
-    artifact = artifacts[artifact_id]
-    judged = judge_artifacts(which, [artifact_id], None, source)
-    for verdict in judged:
-        if verdict.claim.id == claim:
-            return which, artifact, verdict
-    known = ", ".join(v.claim.id for v in judged) or "none"
-    raise SelectorError(f"no claim is called {claim!r}; {artifact_id} has {known}")
+    judged = {verdict.claim.id: verdict for verdict in judge_artifacts(which, [artifact_id], None, source)}
+    if claim not in judged:
+        raise SelectorError(f"no claim is called {claim!r}; {artifact_id} has {', '.join(judged) or 'none'}")
+    return artifacts[artifact_id], judged[claim]
 
 
 def lines(artifact: Artifact, verdict: Verdict, source: Runs) -> Iterator[str]:

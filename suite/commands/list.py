@@ -34,20 +34,13 @@ def listing(selectors: Sequence[str], store: Path | None) -> list[dict[str, Any]
     yours = ids_of_user(store)
     others = committed_ids() - yours
     rows = {row["id"]: row for row in catalogue.index()}
-    return [
-        {
-            **rows[artifact],
-            "runs": {
-                profile: {
-                    "needed": len(ids),
-                    "yours": len(yours.intersection(ids)),
-                    "committed": len(others.intersection(ids)),
-                }
-                for profile, ids in rows[artifact]["runs"].items()
-            },
-        }
-        for artifact in matching(selectors, list(rows))
-    ]
+
+    def counts(ids: Sequence[str]) -> dict[str, int]:
+        held = {"yours": len(yours.intersection(ids)), "committed": len(others.intersection(ids))}
+        return {"needed": len(ids), **held}
+
+    found = [rows[artifact] for artifact in matching(selectors, list(rows))]
+    return [{**row, "runs": {profile: counts(ids) for profile, ids in row["runs"].items()}} for row in found]
 
 
 def _held(count: dict[str, int]) -> str:

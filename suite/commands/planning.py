@@ -59,7 +59,7 @@ def plan(selection: Selection, profile: str, seeds: int | None = None, only: str
         known = ", ".join(dict.fromkeys(repr(group) for _, group, _ in groups))
         raise SelectorError(f"no group of runs is called {only!r} at {profile}; there are {known}")
     for artifact, group, specs in chosen:
-        for spec in specs if seeds is None else first_seeds(specs, seeds):
+        for spec in first_seeds(specs, seeds):
             wanted.setdefault(spec.id, (spec, group, []))[2].append(artifact)
     planned = []
     for spec, group, users in wanted.values():
@@ -73,8 +73,8 @@ def plan(selection: Selection, profile: str, seeds: int | None = None, only: str
     return planned
 
 
-def first_seeds(specs: Sequence[RunSpec], count: int) -> list[RunSpec]:
-    """Those of a group's runs that have one of its first ``count`` seeds."""
+def first_seeds(specs: Sequence[RunSpec], count: int | None) -> list[RunSpec]:
+    """Those of a group's runs that have one of its first ``count`` seeds; all of them for None."""
     kept = tuple(dict.fromkeys(spec.seed for spec in specs))[:count]
     return [spec for spec in specs if spec.seed in kept]
 

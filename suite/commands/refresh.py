@@ -53,8 +53,8 @@ def command(
                 path.write_text(text, encoding="utf-8")
             said.append(f"{path}: {'out of date' if check else 'renewed'}")
         if home.resolve() == readme.OWN:
-            old, told = pictures(root, check=check)
-            stale += old
+            told = pictures(root, check=check)
+            stale += len(told)
             said += told
     print("\n".join(said or ["all generated files are up to date"]))
     raise typer.Exit(1 if moved or (check and stale) else 0)
@@ -208,21 +208,19 @@ def unexplained(home: Path, before: list[data.Row], now: list[data.Row]) -> dict
     }
 
 
-def pictures(root: Path, *, check: bool) -> tuple[int, list[str]]:
-    """Draw the pictures of the documentation that are out of date, or only name them; how many, and what to say."""
+def pictures(root: Path, *, check: bool) -> list[str]:
+    """Draw the pictures of the documentation that are out of date, or only name them; a sentence for each."""
     from suite.report.illustrations import illustrations, unmentioned
 
-    said, stale = [], 0
+    said = []
     for picture in illustrations(root, Layered(committed())):
         if not (why := picture.stale):
             continue
-        stale += 1
         said.append(f"{picture.path}: {'out of date' if check else 'drawn'} ({why})")
         if not check:
             picture.write()
     for path in unmentioned(root):
-        stale += 1
         said.append(f"{path}: {'no page shows it' if check else 'deleted, no page shows it'}")
         if not check:
             path.unlink()
-    return stale, said
+    return said

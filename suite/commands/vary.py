@@ -124,7 +124,7 @@ def varied_runs(artifact: Artifact, texts: Sequence[str], profile: str, seeds: i
     Raises VariationError, which names the profiles at which the artifact's runs can be varied so.
     """
     planned = artifact.runs(profile).items()
-    groups = {group: tuple(first_seeds(specs, seeds or len(specs))) for group, specs in planned}
+    groups = {group: tuple(first_seeds(specs, seeds)) for group, specs in planned}
     asked = parse(texts)
     try:
         return [Variation({}, groups), *variations(groups, asked)]

@@ -146,7 +146,6 @@ class Engine:
         self.lr, self.broken, self.began, self.tasks = lr, False, time.perf_counter(), list[Task]()
         self.gradients = torch.empty_like(learners.state.replicas)  # [k, d], of learning tasks
         self.corrections = torch.empty_like(learners.state.replicas)  # [k, d], of local ones
-        self.losses = learners.centre.new_empty(iterations * learners.k)  # by batch
         with ThreadPoolExecutor(max(1, self.workers - 1)) as threads:
             others = [threads.submit(self.work, lane) for lane in self.lanes[1:]]
             self.work(self.lanes[0])
@@ -195,10 +194,9 @@ class Engine:
         examples = learners.examples(number.to(learners.centre.device, non_blocking=True))
         with self.borrowed() as backend:
             rows = backend.of_examples(learners.state.replicas[row], learners.buffers[row], examples.unbind())
-            losses, gradients, buffers = rows
+            _, gradients, buffers = rows
             self.gradients[row].copy_(gradients)
             learners.buffers[row].copy_(buffers)
-            self.losses[task.batch].copy_(losses[0])
 
     def local(self, task: Ready) -> None:
         """A replica's step along its gradient, and its correction towards the average model."""

@@ -20,7 +20,7 @@ def panel(artifact: str, title: str, runs: Callable[[str], Groups]) -> Artifact:
 
 def methods(frame: Frame) -> list[str]:
     """The groups of which a run is stored."""
-    return list(filter(frame.here, frame.groups))
+    return list(filter(frame.results, frame.groups))
 
 
 def finished(frame: Frame, group: str) -> list[int]:
@@ -82,7 +82,7 @@ def draw(frame: Frame, figure: Figure) -> None:
 
 def label(frame: Frame, group: str) -> str:
     """The name of a method, and what is to be said of its runs: seeds that are missing, runs that diverged."""
-    planned, stored = len(frame.groups[group]), len(frame.here(group))
+    planned, stored = len(frame.groups[group]), len(frame.results(group))
     few = f"{stored} of {planned} seeds" if stored < planned else ""
     diverged = stored - len(finished(frame, group))
     return "\n".join(filter(None, (group, few, f"{diverged} diverged" if diverged else "")))

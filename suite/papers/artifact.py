@@ -29,13 +29,14 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from importlib import import_module
 from itertools import takewhile
+from operator import itemgetter
 from typing import Any
 
 from suite.claims.estimate import Estimate, Value, over_seeds
 from suite.claims.judge import PROFILES
 from suite.experiment import Experiment, RunSpec
 from suite.lazy import Figure, pd
-from suite.runs.archive import Runs, versions
+from suite.runs.archive import Runs
 from suite.runs.run import Run, UnusableRun
 
 Groups = Mapping[str, tuple[RunSpec, ...]]
@@ -45,6 +46,7 @@ class Missing(Exception):
     """Runs that a quantity or a drawing needs are not stored."""
 
 
+run_of, fault_of = itemgetter("run"), itemgetter("fault")  # of a row
 ALL, FIRST, STORED = "all", "first", "stored"  # seeds of a group: every one, those before the first missing, any
 
 
@@ -54,7 +56,8 @@ class Frame:
 
     Attributes:
         rows: one per run that is asked for, in the order of the plan, by ``group``, ``seed``, ``run`` (the id, ""
-            where the run is not stored), ``fault`` (why a stored run cannot be used), and by the names of results.
+            where the run is not stored), ``fault`` (why a stored run cannot be used), and of a stored one by
+            ``status`` and the names of results.
         profile: the profile that asks for them.
         stored: the stored runs by id.
         read: ids of the runs that were read of it.
@@ -68,17 +71,17 @@ class Frame:
     versions: Mapping[str, list[Run]] = field(default_factory=dict, compare=False)
 
     @cached_property
-    def groups(self) -> dict[str, list[int]]:
-        """The positions of the rows of every group, in the order of the plan."""
-        found: dict[str, list[int]] = {}
-        for at, row in enumerate(self.rows):
-            found.setdefault(row["group"], []).append(at)
+    def groups(self) -> dict[str, list[Mapping[str, Any]]]:
+        """The rows of every group, in the order of the plan."""
+        found: dict[str, list[Mapping[str, Any]]] = {}
+        for row in self.rows:
+            found.setdefault(row["group"], []).append(row)
         return found
 
-    @cached_property
+    @property
     def ids(self) -> list[str]:
         """The id of the run of every row, "" where it is not stored."""
-        return [row["run"] for row in self.rows]
+        return list(map(run_of, self.rows))
 
     @cached_property
     def runs(self) -> pd.DataFrame:
@@ -87,22 +90,20 @@ class Frame:
 
     def __getitem__(self, group: str) -> pd.DataFrame:
         """The stored runs of a group, a row each. Raises UnusableRun for one that is damaged."""
-        return self.runs.iloc[self.here(group)]
+        self.results(group)
+        return self.runs[(self.runs["group"] == group) & (self.runs["run"] != "")]
 
-    def here(self, group: str) -> list[int]:
-        """The positions of the stored runs of a group. Raises UnusableRun for one that is damaged."""
-        found = [at for at in self.groups.get(group, ()) if self.ids[at]]
-        self.refuse_damaged(found)
-        self.read.update(self.ids[at] for at in found)
+    def results(self, group: str) -> list[Mapping[str, Any]]:
+        """The rows of a group's stored runs, in the order of its seeds. Raises UnusableRun for a damaged one."""
+        found = list(filter(run_of, self.groups.get(group, ())))
+        for fault in filter(None, map(fault_of, found)):
+            raise fault
+        self.read.update(map(run_of, found))
         return found
 
     def runs_of(self, group: str) -> list[Run]:
         """The stored runs of a group, in the order of its seeds. Raises UnusableRun for one that is damaged."""
-        return [self.stored[self.ids[at]] for at in self.here(group)]
-
-    def results(self, group: str) -> list[Mapping[str, Any]]:
-        """The rows of a group's stored runs. Raises UnusableRun for one that is damaged."""
-        return [self.rows[at] for at in self.here(group)]
+        return [self.stored[row["run"]] for row in self.results(group)]
 
     def one(self, group: str) -> Mapping[str, Any]:
         """The row of a group's only run. Raises Missing where it is not stored."""
@@ -116,7 +117,7 @@ class Frame:
 
     def whole(self, group: str) -> bool:
         """Whether the group has runs, and all of them are stored."""
-        return group in self.groups and all(self.ids[at] for at in self.groups[group])
+        return group in self.groups and all(map(run_of, self.groups[group]))
 
     def table(self, name: str, *groups: str) -> pd.DataFrame:
         """A table of the runs of these groups (of all, without names), with the columns group, seed and run.
@@ -137,38 +138,32 @@ class Frame:
 
         Raises Missing where a run that is needed is not stored, UnusableRun where one is damaged.
         """
-        groups, keep, lacking = list(groups), list[int](), list[str]()
+        groups, keep, lacking = list(groups), list[Mapping[str, Any]](), list[str]()
         for group in groups:
             rows = self.groups.get(group, [])
-            stored = self.ids.__getitem__
-            first = list(filter(stored, rows) if seeds == STORED else takewhile(stored, rows))
+            first = list(filter(run_of, rows) if seeds == STORED else takewhile(run_of, rows))
             if not first:
                 lacking.append(f"no run of {group} at {self.profile}")
             elif seeds == ALL and len(first) < len(rows):
-                absent = sum(not self.ids[at] for at in rows)
+                absent = sum(not row["run"] for row in rows)
                 lacking.append(f"{absent} of {len(rows)} runs of {group} at {self.profile} are missing")
             keep += first
+        others = [row for group in self.groups if group in beside for row in self.groups[group]]
+        if all(map(run_of, others)):
+            keep += others
+        rows = [row for group in groups for row in self.groups.get(group, ())] if lacking else keep
+        for fault in filter(None, map(fault_of, rows)):
+            raise fault
         if lacking:
-            self.refuse_damaged(at for group in groups for at in self.groups.get(group, ()))
             more = f", and of {len(lacking) - 1} other group{'s' if lacking[2:] else ''}" if lacking[1:] else ""
             raise Missing(lacking[0] + more)
-        others = [at for group, rows in self.groups.items() if group in beside for at in rows]
-        if all(self.ids[at] for at in others):
-            keep += others
-        self.refuse_damaged(keep)
-        return replace(self, rows=[self.rows[at] for at in keep])
+        return replace(self, rows=keep)
 
     def refuse_skipped(self, group: str) -> None:
         """Raise Missing, with the reason, where a run of the group found no lab to run in."""
         for row in self.results(group):
             if reason := row["skipped"]:
                 raise Missing(f"no lab could be made for {group}: {reason}")
-
-    def refuse_damaged(self, rows: Iterable[int]) -> None:
-        """Raise UnusableRun where the run of one of these rows is damaged."""
-        for at in rows:
-            if (fault := self.rows[at]["fault"]) is not None:
-                raise fault
 
 
 def read_frame(source: Runs, groups: Groups, profile: str) -> Frame:
@@ -180,11 +175,11 @@ def read_frame(source: Runs, groups: Groups, profile: str) -> Frame:
         for spec in specs:
             row: dict[str, Any] = {"run": "", "fault": None}
             try:
-                held = versions(source, spec.id)
+                held = source.versions(spec.id)
                 if len(held) > 1:
                     several[spec.id] = held
                 run = stored[spec.id] = held[0]
-                row = {**run.results, "run": run.id, "fault": None}
+                row = {"status": run.status, **run.results, "run": run.id, "fault": None}
             except KeyError:
                 pass
             except UnusableRun as error:
@@ -268,8 +263,8 @@ class Artifact:
 
     def specs(self, *profiles: str) -> dict[str, RunSpec]:
         """By id the runs that it asks for at these profiles; at all of them without a name."""
-        asked = (specs for name in profiles or PROFILES for specs in self.runs(name).values())
-        return {spec.id: spec for specs in asked for spec in specs}
+        groups = [specs for name in profiles or PROFILES for specs in self.runs(name).values()]
+        return {spec.id: spec for specs in groups for spec in specs}
 
     def ids(self, *profiles: str) -> frozenset[str]:
         """Ids of those."""
@@ -318,8 +313,8 @@ class Artifact:
 
 def artifacts_of(package: str, *modules: str) -> tuple[Artifact, ...]:
     """The artifacts that modules of a package name, in the order of the modules and of their lines."""
-    named = (value for module in modules for value in vars(import_module(f"{package}.{module}")).values())
-    return tuple(dict.fromkeys(value for value in named if isinstance(value, Artifact)))
+    named = [value for module in modules for value in vars(import_module(f"{package}.{module}")).values()]
+    return tuple(dict.fromkeys([value for value in named if isinstance(value, Artifact)]))
 
 
 SHORT_NAME = re.compile(r"[a-z][a-z0-9_]*")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 from suite.clock import counted
 from suite.papers.catalogue import homes, select
-from suite.runs.archive import Archive, Layered, Runs, export, open_runs, versions
+from suite.runs.archive import Archive, Layered, Runs, export, open_runs
 from suite.runs.long_table import tidy
 from suite.runs.run import Run, StoreError, write
 from suite.runs.store import Store
@@ -83,7 +83,7 @@ class ReadOnce:
 
     def __init__(self, source: Runs):
         self.ids = cache(source.ids)
-        self.versions = cache(partial(versions, source))
+        self.versions = cache(source.versions)
 
     def read(self, run_id: str) -> Run:
         return self.versions(run_id)[0]

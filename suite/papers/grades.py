@@ -22,7 +22,7 @@ training came to the accuracy until which the paper trains.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import isclose
@@ -32,11 +32,12 @@ from suite.claims.estimate import EXACT, GRADES, MODELLED, REDUCED, STAND_IN, WH
 from suite.claims.intervals import at_least
 from suite.data.catalogue import DATASETS
 from suite.experiment import Experiment, RunSpec
-from suite.papers.described import Described, describe, learns
-from suite.papers.printed_settings import SCALES, SETTINGS, Basis, Printed, PrintedExperiment, settings
+from suite.papers import printed_settings
+from suite.papers.printed_settings import SETTINGS, Basis, Described, Printed, PrintedExperiment, describe, learns
 from suite.runs.run import Run, digest
 
 DIGITS = 12  # of a digest that is shown
+UNSAID = ("dropout", "tested")  # settings of which a specification need not speak
 TESTS = {"evaluations": "test_error", "models": "centre_error"}  # tables of a training with the tests of its model
 
 
@@ -109,7 +110,7 @@ class Grading:
     """
 
     def __init__(self, paper: str, experiments: Mapping[str, Experiment]):
-        self.table, self.experiments = settings(paper), experiments
+        self.table, self.experiments = printed_settings.settings(paper), experiments
         self.described: dict[str, Described | None] = {}  # by run; None for one that learns nothing
         self.nearest: dict[tuple[Basis, str], tuple[PrintedExperiment, list[Departure]]] = {}
 
@@ -207,23 +208,24 @@ def departures(ours: Described, printed: PrintedExperiment) -> Iterator[Departur
     """Where one training differs from a printed experiment: what is another first, then what is less."""
     yield from _data(ours, printed)
     yield from _network(ours, printed)
-    for name in ("labels", "rule", "splitting", "workers", "momentum", "decay", "warmstart"):
-        yield from _same(printed[name], getattr(ours, name), name)
-    for name in ("dropout", "tested"):  # of which a specification need not speak
-        if getattr(ours, name) is not None:
-            yield from _same(printed[name], getattr(ours, name), name)
-    if (batch := printed["batch"]) is not None:
+    for name in ("labels", "rule", "splitting", "workers", "momentum", "decay", "warmstart", *UNSAID):
+        if (asked := printed.fields.get(name)) and (name not in UNSAID or getattr(ours, name) is not None):
+            yield from _same(asked, getattr(ours, name), name)
+    if (batch := printed.fields.get("batch")) is not None:
         yield from _same(batch, ours.total if batch.total else ours.batch, "batch")
-    yield from _rate(ours, printed["rate"])
-    yield from _same(printed["preparation"], ours.preparation, "preparation")
+    if (rate := printed.fields.get("rate")) is not None:
+        yield from _rate(ours, rate)
+    if (preparation := printed.fields.get("preparation")) is not None:
+        yield from _same(preparation, ours.preparation, "preparation")
     for name in ("epochs", "updates"):
-        yield from _length(getattr(ours, name), printed[name], name)
+        if (length := printed.fields.get(name)) is not None:
+            yield from _length(getattr(ours, name), length.values[0], name)
     yield from _drops(ours, printed)
     yield from _sample(ours, printed)
 
 
 def _data(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
-    if (data := printed["data"]) is None:
+    if (data := printed.fields.get("data")) is None:
         return
     whole = DATASETS[ours.data].part_of if ours.data and ours.data in DATASETS else ""
     if whole and whole in data.values:
@@ -235,7 +237,7 @@ def _data(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
 
 
 def _network(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
-    if (network := printed["network"]) is not None and ours.network not in network.values:
+    if (network := printed.fields.get("network")) is not None and ours.network not in network.values:
         yield STAND_IN, f"{ours.network or 'another network'} for {_either(network)}"
 
 
@@ -243,39 +245,36 @@ def _either(printed: Printed) -> str:
     return " or ".join(map(str, printed.values))
 
 
-def _same(printed: Printed | None, ours: Any, name: str) -> Iterator[Departure]:
+def _same(printed: Printed, ours: Any, name: str) -> Iterator[Departure]:
     """One value against the printed ones; within the ends of a range, which ``_together`` asks to be covered."""
-    if printed is None:
-        return
     if printed.ends:
         low, high = printed.ends
         if ours is None or not low <= ours <= high:
             yield STAND_IN, f"{name} {ours} outside {low:g} to {high:g}"
-    elif not any(_equal(ours, value) for value in printed.values):
+    elif not _among(ours, printed.values):
         source = " of the authors' script" if printed.script else ""
         yield STAND_IN, f"{name} {ours} for {_either(printed)}{source}"
 
 
-def _equal(ours: Any, printed: Any) -> bool:
-    numbers = {type(ours), type(printed)} <= {int, float}
-    return isclose(ours, printed, rel_tol=1e-9) if numbers else ours == printed
+def _among(ours: Any, printed: Sequence[Any]) -> bool:
+    """Whether a value is printed; a number may differ by rounding."""
+    if ours in printed or type(ours) not in (int, float):
+        return ours in printed
+    return any(type(value) in (int, float) and isclose(ours, value, rel_tol=1e-9) for value in printed)
 
 
-def _rate(ours: Described, printed: Printed | None) -> Iterator[Departure]:
+def _rate(ours: Described, printed: Printed) -> Iterator[Departure]:
     """The learning rate, which may be printed as so many times another."""
-    if printed is None or not printed.times:
+    if not printed.times:
         yield from _same(printed, ours.rate, "rate")
         return
-    scale = SCALES[printed.times](ours.batch or 0, ours.workers, ours.splitting or 0)
-    if not any(_equal(ours.rate, value * scale) for value in printed.values):
+    scale = printed_settings.SCALES[printed.times](ours.batch or 0, ours.workers, ours.splitting or 0)
+    if not _among(ours.rate, [value * scale for value in printed.values]):
         rate = "no rate" if ours.rate is None else f"rate {ours.rate:g}"
         yield STAND_IN, f"{rate} for {printed.values[0]:g} x {printed.times}"
 
 
-def _length(made: float | None, printed: Printed | None, unit: str) -> Iterator[Departure]:
-    if printed is None:
-        return
-    asked = printed.values[0]
+def _length(made: float | None, asked: float, unit: str) -> Iterator[Departure]:
     count = "" if made is None else f"{made:,.1f}".removesuffix(".0")
     if made is None:
         yield REDUCED, f"no number of {unit} for {asked:,}"
@@ -287,7 +286,7 @@ def _length(made: float | None, printed: Printed | None, unit: str) -> Iterator[
 
 def _arrival(run: Run, printed: PrintedExperiment) -> Iterator[Departure]:
     """Whether a training came as far as the accuracy until which the paper trains."""
-    if (until := printed["until"]) is None:
+    if (until := printed.fields.get("until")) is None:
         return
     if (best := best_test(run)) is None:
         yield REDUCED, f"no test accuracy for {until.values[0]:.0%}"
@@ -297,7 +296,7 @@ def _arrival(run: Run, printed: PrintedExperiment) -> Iterator[Departure]:
 
 def _drops(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
     """The drops of the rate, as far as the run goes; a shortened schedule is told by its length alone."""
-    if (drops := printed["drops"]) is None:
+    if (drops := printed.fields.get("drops")) is None:
         return
     if drops.by_loss:
         asked = [(below, factor) for below, factor in drops.values[0]]
@@ -309,7 +308,7 @@ def _drops(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
     if drops.periodic:  # again and again, as often as the epochs hold
         every, factor = drops.periodic
         asked = [(every * k, factor**k) for k in range(1, int(epochs // every) + 1)]
-    length = printed["epochs"]
+    length = printed.fields.get("epochs")
     if length is not None and epochs < 0.99 * length.values[0] and len(ours.drops) == len(asked):
         return
     asked = [drop for drop in asked if ours.epochs is None or drop[0] < epochs]
@@ -319,13 +318,13 @@ def _drops(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
 
 
 def _sample(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
-    if (sample := printed["sample"]) is not None:
+    if (sample := printed.fields.get("sample")) is not None:
         whole = round(sample.share * (ours.images or 0)) if sample.share else sample.values[0]
         if sample.share and (ours.share or 0) < sample.share:
             yield REDUCED, f"a share of {ours.share or 0:g} of {sample.share:g} tested"
         if ours.sample is not None and ours.sample < whole:
             yield REDUCED, f"{ours.sample:,} of {whole:,} test examples"
-    if (recorded := printed["recorded"]) is not None:
+    if (recorded := printed.fields.get("recorded")) is not None:
         if ours.growth:
             yield REDUCED, f"tested on a grid that grows by {ours.growth:.0%}"
         elif (ours.every or 0) > recorded.values[0]:
@@ -334,13 +333,13 @@ def _sample(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
 
 def _together(runs: list[Described], printed: PrintedExperiment) -> Iterator[Departure]:
     """What runs of one printed experiment lack together: seeds of one of them, ends of a range."""
-    if (seeds := printed["seeds"]) is not None:
+    if (seeds := printed.fields.get("seeds")) is not None:
         each: dict[str, set[int]] = defaultdict(set)
         for run in runs:
             each[run.kind].add(run.seed)
         if (fewest := min(map(len, each.values()))) < seeds.values[0]:
             yield REDUCED, f"{fewest} of {seeds.values[0]} seeds"
-    if (batch := printed["batch"]) is not None and batch.ends:
+    if (batch := printed.fields.get("batch")) is not None and batch.ends:
         sizes = [size for run in runs if (size := run.total if batch.total else run.batch) is not None]
         if sizes and (min(sizes) > batch.ends[0] or max(sizes) < batch.ends[1]):
             yield REDUCED, f"batches {min(sizes)} to {max(sizes)} of {batch.ends[0]:g} to {batch.ends[1]:g}"

@@ -19,7 +19,7 @@ from suite.papers import catalogue
 from suite.papers.artifact import Artifact, Frame, Groups, Missing, Paper
 from suite.papers.catalogue import entries, experiment, published
 from suite.papers.grades import Grading, Rests
-from suite.papers.register import DECIDING, UNREGISTERED, Standing, read, standing, under
+from suite.papers.register import DECIDING, UNREGISTERED, Standing, read, revision, standing, under
 from suite.runner.cost import TRAIN
 from suite.runs.archive import Runs, contents
 from suite.runs.comparison import Survey, relation, survey
@@ -130,10 +130,10 @@ def measure_frame(artifact: Artifact, frame: Frame, wanted: Callable[[str], bool
             cure = STORED_WITHOUT if isinstance(error, KeyError) else ""
             result.damaged.append(f"{why}: {error}{cure}")
         else:
-            runs = [part.stored[run] for run in dict.fromkeys(part.ids) if run]
+            ids = dict.fromkeys(part.ids)
             result.found[name] = value
-            beside = frozenset(part.ids) - {*value.runs}
-            result.rests[name] = Rests(tuple(runs), beside)
+            runs = tuple(part.stored[run] for run in ids if run)
+            result.rests[name] = Rests(runs, frozenset(ids) - {*value.runs})
     result.survey = survey(frame.versions, is_timed, is_arithmetic)
     return result
 
@@ -322,7 +322,7 @@ def _judged(claim: Claim, ours: Estimate, rests: Rests, profile: str, grading: G
         runs=tuple(rests.began),
         digest=rests.digest,
         began=min(rests.began.values(), default=""),
-        uncommitted=sum(bool(run.environment.get("dirty")) for run in rests.own),
+        uncommitted=sum(not revision(run.environment) for run in rests.own),
     )
 
 

@@ -17,7 +17,9 @@ exploratory. A line with ``families`` says since when claims on the same runs ar
 (``suite.claims.estimate``). A line with ``merged`` takes claims from the board and gives the last verdict of each;
 ``published/places.csv`` says where they went. A line with ``worded`` holds digests: by entry of what it says, what
 would refute it, its number, whether that is printed, and where it counts; by paper of the settings that it prints. So
-none of these changes without a reason either.
+none of these changes without a reason either. A line with ``sources`` gives, by the digest of code that a run
+records, the revision whose own files have it: that revision holds all that computed the run, though the tree was
+changed.
 
 The lines of before 2026-11-25 were made from a register of another form, closed then and kept beside it as
 ``register-closed.json``. They carry what that one knew: ``order``, whether the rule came before its evidence, and for
@@ -86,28 +88,7 @@ class Register:
     merged: dict[str, str] = field(default_factory=dict)  # last verdicts of claims taken from the board
     asked: dict[str, set[str]] = field(default_factory=dict)  # by artifact, the quantities of all rules there were
     worded: dict[str, str] = field(default_factory=dict)  # digests: by entry of its words, by paper of its settings
-
-    def add(self, line: Mapping[str, Any]) -> None:
-        """Take in a line of the file."""
-        if "claim" in line:
-            lines = self.moved if "moved" in line else self.rules
-            lines.setdefault(line["claim"], []).append(dict(line))
-            if "rule" in line:
-                asked = self.asked.setdefault(line["claim"].rpartition("/")[0], set())
-                asked.add(line["rule"].get("quantity", ""))
-        elif "merged" in line:
-            until = line["date"][:10]
-            self.merged |= {claim: f"{verdict} until {until}" for claim, verdict in line["merged"].items()}
-        elif "families" in line:
-            self.families = line["date"]
-        elif "worded" in line:
-            self.worded |= line["worded"]
-        else:
-            added, removed = line["added"], set(line["removed"])
-            self.grids.setdefault(line["artifact"], {}).update(dict.fromkeys(added, line["date"]))
-            self.reasons |= dict.fromkeys(added, line["because"])
-            gone = self.removed.get(line["artifact"], set())
-            self.removed[line["artifact"]] = gone.difference(added) | removed
+    sources: dict[str, str] = field(default_factory=dict)  # by digest of code, the revision that has it
 
 
 def rule_of(claim: Claim) -> dict[str, Any]:
@@ -141,18 +122,54 @@ def under(claim: Claim, rule: Mapping[str, Any]) -> Claim:
     return replace(claim, **fields)
 
 
+def parsed(texts: Iterable[str], file: object) -> Register:
+    """The register of the lines of a file. Raises RegisterError naming one that cannot be read."""
+    register = Register()
+    for number, text in enumerate(texts, 1):
+        try:
+            line = json.loads(text)
+            if "claim" in line:
+                lines = register.moved if "moved" in line else register.rules
+                lines.setdefault(line["claim"], []).append(line)
+                if "rule" in line:
+                    asked = register.asked.setdefault(line["claim"].rpartition("/")[0], set())
+                    asked.add(line["rule"].get("quantity", ""))
+            elif "merged" in line:
+                until = line["date"][:10]
+                register.merged |= {claim: f"{verdict} until {until}" for claim, verdict in line["merged"].items()}
+            elif "families" in line:
+                register.families = line["date"]
+            elif "worded" in line:
+                register.worded |= line["worded"]
+            elif "sources" in line:
+                register.sources |= line["sources"]
+            else:
+                added, removed = line["added"], set(line["removed"])
+                register.grids.setdefault(line["artifact"], {}).update(dict.fromkeys(added, line["date"]))
+                register.reasons |= dict.fromkeys(added, line["because"])
+                gone = register.removed.get(line["artifact"], set())
+                register.removed[line["artifact"]] = gone.difference(added) | removed
+        except (ValueError, KeyError, TypeError) as error:
+            raise RegisterError(f"{file}, line {number} is no line of a register: {error}") from error
+    return register
+
+
 @cache
 def read(home: Path) -> Register:
     """The register of a home, empty where it has none. Raises RegisterError naming a line that cannot be read."""
-    path, listed, register = home / "published" / FILE, home / "published" / UNDATED_RUNS, Register()
-    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines() if path.exists() else (), 1):
-        try:
-            register.add(json.loads(text))
-        except (ValueError, KeyError, TypeError) as error:
-            raise RegisterError(f"{path}, line {number} is no line of a register: {error}") from error
+    path, listed = home / "published" / FILE, home / "published" / UNDATED_RUNS
+    register = parsed(path.read_text(encoding="utf-8").splitlines() if path.exists() else (), path)
     if listed.exists():
         register.undated = frozenset(listed.read_text(encoding="utf-8").split())
     return register
+
+
+def revision(environment: Mapping[str, Any]) -> str:
+    """The revision that holds all the code that computed a run of this environment; "" where none is known to."""
+    if not environment.get("dirty"):
+        return str(environment.get("revision", ""))
+    registers = map(read, {paper.home for paper in PAPERS.values()})
+    return next((each.sources[code] for each in registers if (code := environment.get("code")) in each.sources), "")
 
 
 def standing(

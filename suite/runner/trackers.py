@@ -43,7 +43,7 @@ def tensorboard(run: Run, artifact: str, folder: Path) -> None:
     from torch.utils.tensorboard import SummaryWriter
 
     with SummaryWriter(folder / artifact / run.id) as writer:
-        writer.add_text("settings", f"```\n{run.spec.to_json()}\n```")
+        writer.add_text("settings", f"```\n{run.spec.text}\n```")
         for name, step, value in scalars(run):
             writer.add_scalar(name, value, step)
         for name, result in numbers(run).items():

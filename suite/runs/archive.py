@@ -58,6 +58,10 @@ class Runs(Protocol):
 
     def read(self, run_id: str) -> Run: ...
 
+    def versions(self, run_id: str) -> list[Run]:
+        """Every version of a run that it holds, the deciding one first. Raises as ``read``."""
+        return [self.read(run_id)]
+
 
 Relate = Callable[[Run, Run], str]
 
@@ -65,7 +69,7 @@ Relate = Callable[[Run, Run], str]
 UNREADABLE = (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, KeyError, RuntimeError)
 
 
-class Archive:
+class Archive(Runs):
     """The runs of one exported file, verified one by one as they are read.
 
     Raises StoreError for a file that ``export`` did not write, DamagedRun for names that are not a run's.
@@ -177,17 +181,14 @@ class Layered:
         """The run from every source that holds it, in their order; raises as ``read``."""
         found: list[Run] = []
         for source in self.sources:
-            with contextlib.suppress(KeyError):
-                found += versions(source, run_id)
+            if not isinstance(source, Archive):
+                with contextlib.suppress(KeyError):
+                    found += source.versions(run_id)
+            elif run_id in source.sealed:  # few exported files hold a run, and each says which
+                found.append(source.read(run_id))
         if not found:
             raise KeyError(run_id)
         return found
-
-
-def versions(source: Runs, run_id: str) -> list[Run]:
-    """Every version of a run that a source holds, the deciding one first. Raises as ``read``."""
-    several = getattr(source, "versions", None)
-    return several(run_id) if several else [source.read(run_id)]
 
 
 def contents(source: Runs, run_ids: Set[str]) -> tuple[Any, ...]:
@@ -201,7 +202,7 @@ def contents(source: Runs, run_ids: Set[str]) -> tuple[Any, ...]:
             found.append(contents(layer, run_ids))
         else:
             held = sorted(run_ids & layer.ids())
-            found.append(tuple(run.files[CHECKSUMS] for run_id in held for run in versions(layer, run_id)))
+            found.append(tuple(run.files[CHECKSUMS] for run_id in held for run in layer.versions(run_id)))
     return tuple(found)
 
 

@@ -89,7 +89,7 @@ def entities(run: Run) -> list[Entity]:
     if began:
         made["dateCreated"] = action["startTime"] = began
     return [
-        made | {"description": f"Settings: {run.spec.to_json()}", "hasPart": {"@id": checksums}},
+        made | {"description": f"Settings: {run.spec.text}", "hasPart": {"@id": checksums}},
         file(checksums, "SHA-256 of the run's other files", run.files[CHECKSUMS]),
         action | {"instrument": {"@id": "#suite"}, "result": {"@id": folder}},
     ]

@@ -188,7 +188,7 @@ def _defect(run: Run) -> str:
 def encode(spec: RunSpec, environment: Mapping[str, Any], outcome: Outcome) -> dict[str, bytes]:
     """The files of a run folder, checksum file included."""
     files = {
-        "spec.json": spec.to_json().encode(),
+        "spec.json": spec.text.encode(),
         "environment.json": json.dumps(environment, indent=1, sort_keys=True).encode(),
         "outcome.json": json.dumps(
             {"status": outcome.status, "note": outcome.note, "results": dict(outcome.results)},

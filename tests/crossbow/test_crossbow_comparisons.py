@@ -185,6 +185,8 @@ def test_four_learners_against_plain_training_by_the_pooled_spread() -> None:
     assert measured.spans == (pytest.approx((20, 20 - half, 20 + half)),)
     for epoch, word in ((40, "reproduced"), (200, "reproduced"), (22, "inconclusive"), (6, "not reproduced")):
         assert verdict("fig12b/plain", trained("fig12b", arrivals | {"s-sgd 1": [epoch]})) == word
+    one_each = found("fig12b/plain", trained("fig12b", {group: counts[:1] for group, counts in arrivals.items()}))
+    assert one_each.spans == ((22, 22, 22),)  # one run of each has no spread to pool: the number stands alone
 
 
 @pytest.mark.parametrize(("figure", "target"), [("fig9a", 99), ("fig9b", 88), ("fig9c", 69)])

@@ -10,7 +10,7 @@ from paper_figures.crossbow import settings
 from paper_figures.crossbow.fig10 import factor, implied_hours, reduction
 from paper_figures.crossbow.fig13 import EIGHT_GPUS
 from paper_figures.crossbow.fig16 import implied_epochs
-from suite.model_averaging.time_to_accuracy import epochs_to_accuracy
+from paper_figures.crossbow.readings import epochs_to_accuracy
 from suite.papers.catalogue import printed_value
 
 

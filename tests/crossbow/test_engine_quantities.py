@@ -11,7 +11,7 @@ from fabricated_frames import frame_of, student
 from paper_figures.crossbow.engine import ENGINE, PANEL
 from suite.claims.judge import judge
 from suite.papers.catalogue import published
-from suite.papers.described import describe
+from suite.papers.printed_settings import describe
 from suite.spec import RunSpec
 
 CLAIMS = {claim.quantity: claim for claim in published("crossbow") if claim.artifact == "crossbow/engine"}

@@ -36,7 +36,7 @@ import pyarrow.parquet as pq
 
 from suite.papers.evidence import committed
 from suite.papers.measurement import is_timed
-from suite.runs.archive import MANIFEST, Archive, Layered, export, merge, versions
+from suite.runs.archive import MANIFEST, Archive, Layered, export, merge
 from suite.runs.comparison import relation, survey
 from suite.runs.run import CHECKSUMS, Run, StoreError, digest, seal, verified
 from suite.runs.store import Store
@@ -268,7 +268,7 @@ def try_forged(evidence: Layered, ids: list[str], rng: random.Random) -> tuple[s
     run = evidence.read(run_id)
     how, files = forge(run, rng)
     forged = verified(run_id, files)
-    siblings = {i: versions(evidence, i) * 2 for i in rng.sample(ids, 2) if i != run_id}
+    siblings = {i: evidence.versions(i) * 2 for i in rng.sample(ids, 2) if i != run_id}
     found = survey({run_id: [forged, run], **siblings}, is_timed)
     kind = found.kinds[run_id]
     assert kind != "equal", (how, run_id)

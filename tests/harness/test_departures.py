@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from suite.claims.estimate import REDUCED, STAND_IN
-from suite.papers.described import describe
 from suite.papers.grades import departures
-from suite.papers.printed_settings import Printed, PrintedExperiment
+from suite.papers.printed_settings import Printed, PrintedExperiment, describe
 from suite.spec import RunSpec
 
 OURS = {

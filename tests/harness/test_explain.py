@@ -18,7 +18,7 @@ def source() -> Layered:
 
 
 def test_value_rule_register_measure_power_runs_and_figure(source: Layered):
-    _, artifact, verdict = found(CLAIM, source)
+    artifact, verdict = found(CLAIM, source)
     text = list(lines(artifact, verdict, source))
     assert text[0] == f"{CLAIM}: {verdict.verdict}"
     told = {line.split()[0] for line in text[2:]}

@@ -110,7 +110,7 @@ def test_a_file_where_a_folder_should_be_is_damage(store: Store):
 
 
 RESEALED = {
-    "another run's specification": {"spec.json": RunSpec("toy/draw", {"a": 2}, 3).to_json().encode()},
+    "another run's specification": {"spec.json": RunSpec("toy/draw", {"a": 2}, 3).text.encode()},
     "unknown outcome": {"outcome.json": b'{"status": "splendid", "results": {}}'},
     "outcome of another shape": {"outcome.json": b"[]"},
     "results of another shape": {"outcome.json": b'{"status": "finished", "results": []}'},

@@ -173,7 +173,7 @@ def later() -> Frame:
     for network in NETWORKS:
         arrive = [each for near in collapse.far_and_near(frame, network) for each in near[:1]]
         for each in arrive:
-            crossed = frame.rows[frame.groups[network.group(each.rate, each.updates.batch)][0]]["crossed_training"]
+            crossed = frame.groups[network.group(each.rate, each.updates.batch)][0]["crossed_training"]
             crossed[:] = [-1] * len(crossed)
     return frame
 

@@ -61,7 +61,7 @@ def by_hand(weights: dict[str, float]) -> tuple[float, float, float]:
 
 
 def step(a: Configuration | str, b: Configuration | str) -> dict[str, float]:
-    return {errors.named(a): -1.0, errors.named(b): 1.0}
+    return {errors.label(a): -1.0, errors.label(b): 1.0}
 
 
 def mean(rows: range) -> dict[str, float]:

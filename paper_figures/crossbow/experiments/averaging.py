@@ -91,10 +91,6 @@ def walk(
     return states
 
 
-def apart(a: Tensor, b: Tensor) -> float:
-    return float((a - b).abs().max())
-
-
 def stability(k: int, alpha: float, momentum: float, turns: int = 4000) -> float:
     """Largest stable rate times curvature of k equal learners: every coordinate is its own quadratic."""
     grid = torch.linspace(0.0025, 2.4975, 500, dtype=torch.float64)
@@ -201,8 +197,8 @@ def synchronous(made: Any, start: Tensor) -> Found:
         for j in range(2):
             copies[j], memories[j] = optimizer.step(memories[j], copies[j], mean, RATE)
     return {
-        "partial_gradients": apart(halves.mean(0), whole),
-        "synchronous_copies": apart(copies[0], copies[1]),
+        "partial_gradients": float((halves.mean(0) - whole).abs().max()),
+        "synchronous_copies": float((copies[0] - copies[1]).abs().max()),
     }
 
 
