@@ -17,7 +17,7 @@ ONE, FOUR = "SMA, k = 1", "SMA, k = 4"
 
 
 def learners(profile: str) -> Groups:
-    """One to four learners; in full, two of five seeds of four and two of three of plain training are a second look."""
+    """One to four learners, and in full plain training; two seeds of four and two of plain are a second look."""
     found = settings.resnet32(profile, *LEARNERS, target=settings.TARGET)
     if profile == "paper":
         for name, seeds in (("sma 4", range(5)), (PLAIN, range(3))):
