@@ -179,14 +179,14 @@ def test_epochs_of_one_and_four_learners() -> None:
 
 
 def test_four_learners_against_plain_training_by_the_pooled_spread() -> None:
-    arrivals = {"sma 1": [20, 24, 28], "sma 4": [18, 20, 22, 20, 20], "s-sgd 1": [40]}  # squares 32 and 8
+    arrivals = {"sma 1": [20, 24, 28], "sma 4": [18, 20, 22, 20, 20], "s-sgd 1": [38, 40, 42]}  # squares 32, 8, 8
     measured = found("fig12b/plain", trained("fig12b", arrivals))
-    half = 2.446912 * math.sqrt(40 / 6 * (1 + 1 / 5))  # Student's 97.5% quantile for six degrees of freedom
+    half = 2.306004 * math.sqrt(48 / 8 * (1 / 3 + 1 / 5))  # Student's 97.5% quantile for eight degrees of freedom
     assert measured.spans == (pytest.approx((20, 20 - half, 20 + half)),)
     for epoch, word in ((40, "reproduced"), (200, "reproduced"), (22, "inconclusive"), (6, "not reproduced")):
-        assert verdict("fig12b/plain", trained("fig12b", arrivals | {"s-sgd 1": [epoch]})) == word
+        assert verdict("fig12b/plain", trained("fig12b", arrivals | {"s-sgd 1": 3 * [epoch]})) == word
     one_each = found("fig12b/plain", trained("fig12b", {group: counts[:1] for group, counts in arrivals.items()}))
-    assert one_each.spans == ((22, 22, 22),)  # one run of each has no spread to pool: the number stands alone
+    assert one_each.spans == ((20, 20, 20),)  # one run of each has no spread to pool: the number stands alone
 
 
 @pytest.mark.parametrize(("figure", "target"), [("fig9a", 99), ("fig9b", 88), ("fig9c", 69)])
