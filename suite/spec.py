@@ -11,7 +11,6 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -65,35 +64,31 @@ def thaw(value: Any) -> Any:
     return json.loads(canonical(value))
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False)
 class RunSpec:
-    """One run, in full. ``experiment`` names the function that executes it, ``settings`` are its arguments.
+    """One run, in full. ``experiment`` names the function that executes it, ``settings`` are its read-only arguments.
 
     Two specifications are equal when their ids are: ``1``, ``1.0`` and ``True`` are three different settings.
     Raises SpecError for values that JSON cannot hold exactly.
     """
 
     experiment: str
-    seed: int
-    text: str = field(init=False)  # canonical JSON, whose hash is the id
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    text: str = field(init=False, repr=False)  # canonical JSON, whose hash is the id
     id: str = field(init=False, repr=False)
 
-    def __init__(self, experiment: str, settings: Mapping[str, Any] = MappingProxyType({}), seed: int = 0):
-        if not isinstance(settings, Mapping):
-            raise SpecError(f"settings must be a mapping, not {settings!r}")
-        check_plain(settings)
-        if not experiment or not isinstance(experiment, str):
-            raise SpecError(f"experiment must be a name, not {experiment!r}")
-        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-            raise SpecError(f"seed must be a non-negative integer, not {seed!r}")
-        text = canonical({"experiment": experiment, "schema": SCHEMA, "seed": seed, "settings": settings})
+    def __post_init__(self) -> None:
+        if not isinstance(self.settings, Mapping):
+            raise SpecError(f"settings must be a mapping, not {self.settings!r}")
+        check_plain(self.settings)
+        if not self.experiment or not isinstance(self.experiment, str):
+            raise SpecError(f"experiment must be a name, not {self.experiment!r}")
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
+            raise SpecError(f"seed must be a non-negative integer, not {self.seed!r}")
+        text = canonical({**vars(self), "schema": SCHEMA})
         named = hashlib.sha256(text.encode()).hexdigest()[:ID_LENGTH]
-        vars(self).update(experiment=experiment, seed=seed, text=text, id=named)
-
-    @cached_property
-    def settings(self) -> Mapping[str, Any]:
-        """The arguments, read-only; most specifications are only asked for their ids."""
-        return json.loads(self.text, object_hook=_frozen)["settings"]
+        vars(self).update(text=text, id=named, settings=json.loads(text, object_hook=_frozen)["settings"])
 
     def __eq__(self, other: object) -> bool:
         return self.id == other.id if isinstance(other, RunSpec) else NotImplemented
