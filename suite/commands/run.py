@@ -191,7 +191,7 @@ def _wait(busy: list[RunSpec], store: Store, late: Callable[[], bool], progress:
 
 def silent_holder(store: Store, run_id: str) -> str:
     """Which process computes a run, and for how long it has given no sign of life; empty while it gives them."""
-    notes = [note for folder in store.partial(run_id).glob("*") if (note := note_in(folder))]
+    notes = [note for folder in store.begun(run_id) if (note := note_in(folder))]
     if not notes:
         return ""
     last = max(notes, key=lambda note: note["seen"])

@@ -51,7 +51,7 @@ def status(store: Path) -> dict[str, Any]:
     except OSError:  # nothing can be written there
         now = time.time()
     runs: dict[str, dict[str, Any]] = {}
-    for folder in sorted((store / "partial").glob("*/*")):
+    for folder in held.begun():
         run_id = folder.parent.name
         if folder.is_dir() and run_id not in stored:
             found = _under_way(folder, now)

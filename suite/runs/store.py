@@ -16,6 +16,7 @@ import contextlib
 import os
 import shutil
 from collections.abc import Iterable, Mapping
+from glob import glob
 from pathlib import Path
 from typing import NamedTuple
 
@@ -168,6 +169,11 @@ class Store:
     def partial(self, run_id: str) -> Path:
         """Where an unfinished run lives: a folder for each claim on it, of which all but the last are leftovers."""
         return self.root / "partial" / run_id
+
+    def begun(self, run_id: str = "*") -> list[Path]:
+        """The folders of all claims on unfinished runs, or on one, without those that go while they are listed."""
+        partial = self.root / "partial"
+        return sorted(partial / found for found in glob(f"{run_id}/*", root_dir=partial))
 
     def claim(self, run_id: str) -> contextlib.AbstractContextManager[Lease | None]:
         """Hold the right to compute a run; None while another process holds it, until that one dies."""

@@ -35,8 +35,8 @@ SMOKE = ("--profile", "smoke", "--device", "cpu", "--store", "s")
 
 def wait_until_training(store: Path, command) -> None:
     """Until the training of the store says that it has made updates; its other runs begin with a half."""
-    folders = lambda: (store / "partial").glob("*/*")
-    while not any(0 < note["fraction"] < 0.5 for note in map(status_file.note_in, folders()) if note):
+    held = Store(store, create=True)
+    while not any(0 < note["fraction"] < 0.5 for note in map(status_file.note_in, held.begun()) if note):
         assert command.poll() is None, command.told
         time.sleep(0.05)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -91,3 +92,17 @@ def test_a_folder_that_is_taken_away_is_no_failure(tmp_path: Path):
         (tmp_path / "x").rename(tmp_path / "another's")
     assert note_in(tmp_path / "x") is None
     assert "left" not in note_in(tmp_path / "another's")
+
+
+def test_a_run_that_ends_while_the_folders_are_listed_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    store, scandir = Store(tmp_path, create=True), os.scandir
+    for run in ("a", "b"):
+        (store.partial(run) / "x").mkdir(parents=True)
+
+    def gone_by_then(path: Any) -> Any:
+        if str(path) == str(store.partial("b")):
+            shutil.rmtree(path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", gone_by_then)
+    assert list(status(tmp_path)["runs"]) == ["a"]
