@@ -46,7 +46,7 @@ class Missing(Exception):
     """Runs that a quantity or a drawing needs are not stored."""
 
 
-run_of, fault_of = itemgetter("run"), itemgetter("fault")  # of a row
+run_of = itemgetter("run")  # of a row, "" where it is not stored
 ALL, FIRST, STORED = "all", "first", "stored"  # seeds of a group: every one, those before the first missing, any
 
 
@@ -96,8 +96,7 @@ class Frame:
     def results(self, group: str) -> list[Mapping[str, Any]]:
         """The rows of a group's stored runs, in the order of its seeds. Raises UnusableRun for a damaged one."""
         found = list(filter(run_of, self.groups.get(group, ())))
-        for fault in filter(None, map(fault_of, found)):
-            raise fault
+        refuse_damaged(found)
         self.read.update(map(run_of, found))
         return found
 
@@ -148,15 +147,14 @@ class Frame:
                 absent = sum(not row["run"] for row in rows)
                 lacking.append(f"{absent} of {len(rows)} runs of {group} at {self.profile} are missing")
             keep += first
-        others = [row for group in self.groups if group in beside for row in self.groups[group]]
-        if all(map(run_of, others)):
-            keep += others
-        rows = [row for group in groups for row in self.groups.get(group, ())] if lacking else keep
-        for fault in filter(None, map(fault_of, rows)):
-            raise fault
         if lacking:
+            refuse_damaged(row for group in groups for row in self.groups.get(group, ()))
             more = f", and of {len(lacking) - 1} other group{'s' if lacking[2:] else ''}" if lacking[1:] else ""
             raise Missing(lacking[0] + more)
+        others = [row for group, rows in self.groups.items() if group in beside for row in rows]
+        if all(map(run_of, others)):
+            keep += others
+        refuse_damaged(keep)
         return replace(self, rows=keep)
 
     def refuse_skipped(self, group: str) -> None:
@@ -164,6 +162,13 @@ class Frame:
         for row in self.results(group):
             if reason := row["skipped"]:
                 raise Missing(f"no lab could be made for {group}: {reason}")
+
+
+def refuse_damaged(rows: Iterable[Mapping[str, Any]]) -> None:
+    """Raise UnusableRun where the run of one of these rows is damaged."""
+    for row in rows:
+        if row["fault"] is not None:
+            raise row["fault"]
 
 
 def read_frame(source: Runs, groups: Groups, profile: str) -> Frame:
@@ -179,7 +184,7 @@ def read_frame(source: Runs, groups: Groups, profile: str) -> Frame:
                 if len(held) > 1:
                     several[spec.id] = held
                 run = stored[spec.id] = held[0]
-                row = {"status": run.status, **run.results, "run": run.id, "fault": None}
+                row = {**run.results, "status": run.status, "run": run.id, "fault": None}
             except KeyError:
                 pass
             except UnusableRun as error:
@@ -263,8 +268,8 @@ class Artifact:
 
     def specs(self, *profiles: str) -> dict[str, RunSpec]:
         """By id the runs that it asks for at these profiles; at all of them without a name."""
-        groups = [specs for name in profiles or PROFILES for specs in self.runs(name).values()]
-        return {spec.id: spec for specs in groups for spec in specs}
+        asked = (specs for name in profiles or PROFILES for specs in self.runs(name).values())
+        return {spec.id: spec for specs in asked for spec in specs}
 
     def ids(self, *profiles: str) -> frozenset[str]:
         """Ids of those."""
@@ -313,8 +318,8 @@ class Artifact:
 
 def artifacts_of(package: str, *modules: str) -> tuple[Artifact, ...]:
     """The artifacts that modules of a package name, in the order of the modules and of their lines."""
-    named = [value for module in modules for value in vars(import_module(f"{package}.{module}")).values()]
-    return tuple(dict.fromkeys([value for value in named if isinstance(value, Artifact)]))
+    named = (value for module in modules for value in vars(import_module(f"{package}.{module}")).values())
+    return tuple(dict.fromkeys(value for value in named if isinstance(value, Artifact)))
 
 
 SHORT_NAME = re.compile(r"[a-z][a-z0-9_]*")

@@ -19,7 +19,7 @@ from suite.papers import catalogue
 from suite.papers.artifact import Artifact, Frame, Groups, Missing, Paper
 from suite.papers.catalogue import entries, experiment, published
 from suite.papers.grades import Grading, Rests
-from suite.papers.register import DECIDING, UNREGISTERED, Standing, read, revision, standing, under
+from suite.papers.register import DECIDING, UNREGISTERED, Standing, computed_by, read, standing, under
 from suite.runner.cost import TRAIN
 from suite.runs.archive import Runs, contents
 from suite.runs.comparison import Survey, relation, survey
@@ -322,7 +322,7 @@ def _judged(claim: Claim, ours: Estimate, rests: Rests, profile: str, grading: G
         runs=tuple(rests.began),
         digest=rests.digest,
         began=min(rests.began.values(), default=""),
-        uncommitted=sum(not revision(run.environment) for run in rests.own),
+        uncommitted=sum(not computed_by(run.environment) for run in rests.own),
     )
 
 

@@ -85,10 +85,13 @@ class PrintedExperiment:
     name: str
     fields: Mapping[str, Printed | None]
 
+    def __getitem__(self, name: str) -> Printed | None:
+        return self.fields.get(name)
+
     @property
     def trains(self) -> bool:
         """Whether it learns from a data set, rather than naming a network or a machine alone."""
-        return self.fields.get("data") is not None
+        return self["data"] is not None
 
     @cached_property
     def settings(self) -> list[str]:
@@ -296,7 +299,7 @@ def describe(spec: RunSpec, data: tuple[str, ...] = ()) -> Described:
         data: as in :func:`learns`.
     """
     s = _settings(spec)
-    of_data, algorithm, descent, evaluate = [s.get(key, {}) for key in ("data", "algorithm", "descent", "evaluate")]
+    of_data, algorithm, descent, evaluate = (s.get(key, {}) for key in ("data", "algorithm", "descent", "evaluate"))
     name = of_data.get("name") or s.get("corpus") or (data[0] if data else None)
     model = s.get("model")
     network = model.get("name") if isinstance(model, Mapping) else model

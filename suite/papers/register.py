@@ -164,7 +164,7 @@ def read(home: Path) -> Register:
     return register
 
 
-def revision(environment: Mapping[str, Any]) -> str:
+def computed_by(environment: Mapping[str, Any]) -> str:
     """The revision that holds all the code that computed a run of this environment; "" where none is known to."""
     if not environment.get("dirty"):
         return str(environment.get("revision", ""))

@@ -17,7 +17,7 @@ from suite.claims.board import stand_in
 from suite.claims.estimate import Estimate
 from suite.claims.judge import PROFILES, Claim, Verdict
 from suite.papers.artifact import Artifact
-from suite.papers.register import last_line, later_runs, revision
+from suite.papers.register import computed_by, last_line, later_runs
 from suite.report.numerals import basis, compared, departures, few, ours, tolerance
 from suite.runs.archive import Runs
 from suite.runs.run import Run, UnusableRun
@@ -108,7 +108,7 @@ def _parts(docstring: str) -> Iterator[tuple[str, tuple[str, ...]]]:
 def revision_of(run: Run) -> str:
     """The revision that computed a run, or that its changed tree was of; empty where it names none."""
     named = str(run.environment.get("revision", ""))[:SHORT]
-    return revision(run.environment)[:SHORT] or (f"{named} with uncommitted changes" if named else "")
+    return computed_by(run.environment)[:SHORT] or (f"{named} with uncommitted changes" if named else "")
 
 
 def origin(runs: Sequence[Run]) -> str:

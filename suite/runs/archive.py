@@ -181,11 +181,8 @@ class Layered:
         """The run from every source that holds it, in their order; raises as ``read``."""
         found: list[Run] = []
         for source in self.sources:
-            if not isinstance(source, Archive):
-                with contextlib.suppress(KeyError):
-                    found += source.versions(run_id)
-            elif run_id in source.sealed:  # few exported files hold a run, and each says which
-                found.append(source.read(run_id))
+            with contextlib.suppress(KeyError):
+                found += source.versions(run_id)
         if not found:
             raise KeyError(run_id)
         return found

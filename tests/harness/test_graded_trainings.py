@@ -8,7 +8,7 @@ from test_departures import printed, spec
 
 from suite.claims.estimate import EXACT, MODELLED, REDUCED, STAND_IN, WHOLE
 from suite.experiment import Experiment
-from suite.papers import printed_settings
+from suite.papers import grades
 from suite.papers.grades import Grade, Grading, Rests, best_test, machine_of
 from suite.papers.printed_settings import Basis, Printed, PrintedSettings
 from suite.runs.run import Outcome, encode, verified
@@ -22,7 +22,7 @@ def table(monkeypatch):
     def made(*experiments, machine=None, exact=(), **entry):
         by_name = {each.name: each for each in experiments}
         settings = PrintedSettings(by_name, {"fig1": Basis(experiments, machine, **entry)}, dict(exact))
-        monkeypatch.setattr(printed_settings, "settings", lambda paper: {"toy": settings}[paper])
+        monkeypatch.setattr(grades, "settings", lambda paper: {"toy": settings}[paper])
 
     return made
 

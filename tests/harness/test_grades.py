@@ -183,13 +183,12 @@ def falling(printed, epochs):
 
 def built(printed) -> RunSpec | None:
     """A specification with exactly what an experiment prints; None where a value cannot be put in one."""
-    said = printed.fields.get
-    value = lambda name, other=None: said(name).values[0] if said(name) and said(name).values else other
-    ends = said("batch").ends if said("batch") else None
+    value = lambda name, other=None: printed[name].values[0] if printed[name] and printed[name].values else other
+    ends = printed["batch"].ends if printed["batch"] else None
     batch, workers = value("batch", ends[0] if ends else 50), value("workers", 1)
     splitting = value("splitting")
-    if said("rate") and said("rate").times:
-        rate = value("rate") * SCALES[said("rate").times](batch, workers, splitting or 0)
+    if printed["rate"] and printed["rate"].times:
+        rate = value("rate") * SCALES[printed["rate"].times](batch, workers, splitting or 0)
     else:
         rate = value("rate", 0.1)
     name = value("data")
@@ -197,7 +196,7 @@ def built(printed) -> RunSpec | None:
     each = batch * (workers // (splitting or 1))
     epochs = value("epochs", 200)
     updates = value("updates", round(epochs * images / each))
-    drops, falls = falling(said("drops"), updates * each / images)
+    drops, falls = falling(printed["drops"], updates * each / images)
     made = {
         "data": {"name": name, "transform": value("preparation", "scale"), "labels": value("labels", "digits")},
         "model": {"name": value("network", "own")},
@@ -211,7 +210,7 @@ def built(printed) -> RunSpec | None:
         "share": 0.2,
         "every": 1,
     }
-    if said("warmstart"):
+    if printed["warmstart"]:
         before = round(value("warmstart") * images / (batch * workers))
         made["warmstart"] = {"updates": before, "algorithm": {"n": 0}}
     return RunSpec("train", made)

@@ -313,6 +313,6 @@ def test_a_moved_number_is_kept_until_the_register_gives_a_reason(
 def test_a_run_of_a_changed_tree_is_a_revisions_where_the_digest_of_its_code_is(monkeypatch):
     monkeypatch.setattr(register, "read", lambda home: register.Register(sources={"5ac": "b" * 40}))
     clean, changed = {"revision": "a" * 40, "dirty": False, "code": "5ac"}, {"revision": "a" * 40, "dirty": True}
-    assert register.revision(clean) == "a" * 40
-    assert register.revision({**changed, "code": "5ac"}) == "b" * 40
-    assert register.revision({**changed, "code": "7e5"}) == register.revision(changed) == ""
+    assert register.computed_by(clean) == "a" * 40
+    assert register.computed_by({**changed, "code": "5ac"}) == "b" * 40
+    assert register.computed_by({**changed, "code": "7e5"}) == register.computed_by(changed) == ""
