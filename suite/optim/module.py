@@ -177,8 +177,8 @@ class Buffers:
         """Raise ValueError where another optimiser's learners have put theirs into the module."""
         if self.own and self.own[0] and self._holders.get(self.module) is not self._mark:
             raise ValueError(
-                "another optimiser of several learners has put their buffers (batch-norm statistics) here since; train "
-                "all parameters by one optimiser with groups, or call take_up() of the one that goes on alone"
+                "another optimiser of several learners has put their buffers (batch-norm statistics) here since; "
+                "train all parameters by one optimiser with groups, or call take_up() of the one that goes on alone"
             )
 
     @torch.no_grad()
