@@ -45,11 +45,13 @@ def check_pair(data: object) -> None:
 
 def check_sizes(batches: Sequence[int], converge: Sequence[int] | None, examples: int, targets: int) -> None:
     """Raise ValueError for sizes that cannot be timed, or counted at."""
+    if targets != examples:
+        raise ValueError(f"data has {examples} inputs and {targets} targets; every input needs its own")
     for name, sizes in (("batches", batches), ("converge", converge or ())):
         if odd := [size for size in sizes if not isinstance(size, Integral) or isinstance(size, bool)]:
             raise ValueError(f"{name} has {odd[0]!r}; a batch size is a whole number of examples")
     sizes = sorted(set(batches))
-    if len(sizes) < 2 or sizes[0] < 1 or sizes[-1] > examples or targets != examples:
+    if len(sizes) < 2 or sizes[0] < 1 or sizes[-1] > examples:
         raise ValueError(f"batches={sizes} must be two or more sizes within the {examples} examples of the data")
     if converge is None:
         return

@@ -40,7 +40,8 @@ class Algorithm(Steps):
 
     A parameter without a gradient, which ``torch.optim`` passes over, has one of zeros here, as algorithms exchange
     whole vectors: momentum, decay and averaging move it. ``step`` without any gradient raises ValueError in a lone
-    process; among several it is that of one without a batch.
+    process; among several it is that of one without a batch. Two optimisers may share a module, and raise ValueError
+    where both have several learners and the module has buffers, which each would keep.
 
     Raises ValueError for a module that cannot be trained this way, for settings out of range, and where processes
     differ in either.

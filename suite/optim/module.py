@@ -7,7 +7,7 @@ import hashlib
 import warnings
 import weakref
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -136,8 +136,11 @@ class Buffers:
     A buffer that has changed its shape since a learner's was kept is the module's own, for every learner.
     """
 
+    _holders: ClassVar[weakref.WeakKeyDictionary[nn.Module, object]] = weakref.WeakKeyDictionary()
+
     def __init__(self, membership: Membership, learners: int):
         self.membership, self.learners = membership, learners
+        self._mark = object()  # of the module while it holds a learner's from here
         self.module = membership.module
         self.own = [self._copies() for _ in range(learners if learners > 1 else 0)]
 
@@ -168,6 +171,15 @@ class Buffers:
         """Put a learner's into the module."""
         if self.own:
             self.put(self.own[learner])
+            self._holders[self.module] = self._mark
+
+    def check(self) -> None:
+        """Raise ValueError where another optimiser's learners have put theirs into the module."""
+        if self.own and self.own[0] and self._holders.get(self.module) is not self._mark:
+            raise ValueError(
+                "another optimiser of several learners has put their buffers (batch-norm statistics) here since; "
+                "train all parameters by one optimiser with groups, or call take_up() of the one that goes on alone"
+            )
 
     @torch.no_grad()
     def put(self, held: Mapping[str, Tensor]) -> None:

@@ -298,6 +298,7 @@ class Steps(torch.optim.Optimizer):
                 "the place of the module's parameters, as load_state_dict(assign=True) does"
             )
         self._refuse_displaced()
+        self.buffers.check()
         self._notice()
 
     def _any_gradient(self) -> bool:

@@ -123,6 +123,8 @@ def test_batch_norm_takes_no_batch_of_one_and_the_others_answer():
 def test_what_is_no_pair_of_tensors_is_refused_in_one_sentence(data, given):
     with pytest.raises(TypeError, match=rf"data must be two tensors \(inputs, targets\), not {given}; "):
         choose_batch(linear, F.mse_loss, data, rate=0.1, threshold=0.5)
+    with pytest.raises(ValueError, match="data has 256 inputs and 100 targets"):
+        choose_batch(linear, F.mse_loss, (line()[0], line()[1][:100]), rate=0.1, threshold=0.5)
 
 
 MODEL = nn.Linear(20, 1)

@@ -51,6 +51,18 @@ def test_a_buffer_of_another_shape_than_was_kept_is_the_modules_for_every_learne
     assert buffers.total().tolist() == [2.0, 4.0, 6.0, 8.0, 2.0, 4.0, 2.0, 2.0]
 
 
+def test_two_optimisers_do_not_mix_the_buffers_of_their_learners():
+    module = normalised()
+    first, second = (SMA(module, part.parameters(), lr=0.1, learners=2) for part in module)
+    step(second, module, 3)
+    with pytest.raises(ValueError, match="another optimiser of several learners has put their buffers"):
+        step(first, module, 3)
+    first.take_up()
+    for _ in range(2):
+        step(first, module, 3)
+    assert (first.t, second.t) == (1, 0)
+
+
 class Positions(nn.Module):
     """Keeps positions for the longest batch seen, and scales that it has from its first batch on."""
 
