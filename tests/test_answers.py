@@ -14,8 +14,7 @@ from paper_figures.together import board
 from paper_figures.together.methods import methods
 from suite.claims.estimate import Estimate
 from suite.claims.judge import Verdict
-from suite.papers.catalogue import paper, published
-from suite.papers.evidence import committed
+from suite.papers.catalogue import committed, paper, published
 from suite.report.answers import Answer, AnswerError, answers, beside_claims
 from suite.report.readme import OWN
 from suite.runs.archive import Layered

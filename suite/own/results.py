@@ -8,8 +8,7 @@ from pathlib import Path
 from suite.claims.judge import PROFILES
 from suite.lazy import pd
 from suite.own.variation import written
-from suite.papers.catalogue import select
-from suite.papers.evidence import of_user, with_committed
+from suite.papers.catalogue import of_user, select, with_committed
 from suite.runs.long_table import tidy
 from suite.runs.run import Run, StoreError
 

@@ -26,8 +26,7 @@ from suite.own import figure
 from suite.own.experiment import arrays
 from suite.own.variation import variations
 from suite.papers import catalogue
-from suite.papers.catalogue import select
-from suite.papers.evidence import of_user
+from suite.papers.catalogue import of_user, select
 from suite.report.drawing import draw_selection
 from suite.report.site.build import write_site
 

@@ -15,8 +15,7 @@ from suite.claims.board import NOTHING, WORDS, board, word
 from suite.claims.judge import NEEDS, PROFILES, VERDICTS, Verdict
 from suite.clock import counted
 from suite.papers.artifact import Artifact, Missing, Paper
-from suite.papers.catalogue import published, select
-from suite.papers.evidence import read_once
+from suite.papers.catalogue import published, read_once, select
 from suite.papers.measurement import besides, judge_artifacts, measurements
 from suite.report.answers import Answer, AnswerError, Told, answers, beside_claims
 from suite.report.curves import curves
