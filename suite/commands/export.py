@@ -12,10 +12,10 @@ import typer
 from suite.clock import counted
 from suite.commands import options
 from suite.files import check_file
+from suite.own.results import tidy
 from suite.papers.catalogue import select
 from suite.runs.archive import export
 from suite.runs.environment import provenance
-from suite.runs.long_table import tidy
 from suite.runs.run import StoreError, write
 from suite.runs.store import Store
 

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from suite.experiment import Experiment, OutOfTime
 from suite.files import fits, read_note
+from suite.lazy import pd
 from suite.runs.run import digest
 from suite.spec import RunSpec, canonical
 from suite.training.numerics import FIELDS, sound, synchronise
@@ -79,6 +80,12 @@ def alternating(
             leave_if_late()
         report((repeat + 2) / (repeats + 1))
     return found
+
+
+def by_repeat(seconds: Mapping[Any, list[float]], name: str) -> pd.DataFrame:
+    """Seconds of sides that were timed in turns: a row for each repeat and side, whose column bears this name."""
+    wide = pd.DataFrame(seconds).rename_axis("repeat")
+    return wide.melt(var_name=name, value_name="seconds", ignore_index=False).reset_index()
 
 
 def preferred(

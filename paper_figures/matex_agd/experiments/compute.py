@@ -11,8 +11,7 @@ import time
 from functools import partial
 
 from suite.experiment import Context, Outcome, RunSpec
-from suite.runner.autotune import alternating
-from suite.runs.long_table import by_repeat
+from suite.runner.autotune import alternating, by_repeat
 from suite.training.numerics import apply
 from suite.training.random_pictures import RandomPictures
 
