@@ -28,8 +28,8 @@ from paper_figures.rudra.settings import CIFAR_START, IMAGENET_START, Configurat
 from reference_impls.rudra_protocol import Server
 from suite.experiment import Context, Outcome
 from suite.lazy import np, pd, scipy
-from suite.parameter_server.placement import simulation
 from suite.parameter_server.protocol import GammaDurations, Staleness, play
+from suite.parameter_server.simulation import simulation
 from suite.spec import RunSpec, thaw
 
 Predict = Callable[[Sequence[float], Any], float]  # constants and a row to its time
