@@ -149,7 +149,7 @@ MISTYPED = {
     '{"drops": [[10, -1.0]]}': "multiplies the rate from there on, 0 or more",
     '{"rate": "0.1"}': "rate='0.1' must be a number, 0 or more",
     '{"descent": "torch"}': "descent='torch' must be settings by name",
-    '{"algorithm": {"name": "crossbow", "alhpa": 0.1}}': "algorithm: unknown settings ['alhpa']",
+    '{"algorithm": {"name": "crossbow", "alhpa": 0.1}}': "unexpected keyword argument 'alhpa'",
     '{"model": {"widht": 5}}': "model: got an unexpected keyword argument 'widht'; options are width",
     '{"order": {"knid": "shuffled"}}': "order shuffled: got an unexpected keyword argument 'knid'",
     '{"warmstart": {"rate": 0.1}}': "warmstart has no updates",

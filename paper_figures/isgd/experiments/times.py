@@ -29,8 +29,8 @@ from suite.experiment import Context, Outcome, in_lab
 from suite.models.table import counts
 from suite.runner.autotune import alternating, by_repeat
 from suite.spec import RunSpec, thaw
+from suite.training.build import RandomPictures
 from suite.training.numerics import apply
-from suite.training.random_pictures import RandomPictures
 
 RATE = 1e-6  # weights move, and stay finite on noise
 

@@ -12,8 +12,8 @@ from functools import partial
 
 from suite.experiment import Context, Outcome, RunSpec
 from suite.runner.autotune import alternating, by_repeat
+from suite.training.build import RandomPictures
 from suite.training.numerics import apply
-from suite.training.random_pictures import RandomPictures
 
 
 def compute(spec: RunSpec, context: Context) -> Outcome:
