@@ -11,8 +11,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-import os
-import secrets
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
@@ -21,7 +19,7 @@ from statistics import median
 from typing import Any, NamedTuple, TypeVar
 
 from suite.experiment import Experiment, OutOfTime
-from suite.files import fits, read_note
+from suite.files import fits, read_note, write_whole
 from suite.lazy import pd
 from suite.runs.run import digest
 from suite.spec import RunSpec, canonical
@@ -193,17 +191,9 @@ def _read(path: Path, execution: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def _keep(path: Path, kind: str, execution: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Write a choice unless another process was first; returns the one that stands."""
-    path.parent.mkdir(exist_ok=True)
-    staging = path.with_suffix(f".{secrets.token_hex(4)}")
-    staging.write_text(json.dumps({"kind": json.loads(kind), "changes": dict(changes)}, indent=1))
-    try:
-        os.link(staging, path)
-    except FileExistsError:
-        if _read(path, execution) is None:
-            with contextlib.suppress(OSError):
-                os.replace(staging, path)  # what stood there is no choice
-    finally:
-        staging.unlink(missing_ok=True)
+    if _read(path, execution) is None:  # absent, or no choice
+        path.parent.mkdir(exist_ok=True)
+        write_whole(path, json.dumps({"kind": json.loads(kind), "changes": dict(changes)}, indent=1).encode())
     return _read(path, execution) or dict(changes)
 
 

@@ -22,6 +22,7 @@ from suite.commands.status import status
 from suite.data.catalogue import DATASETS, DataError
 from suite.data.images import _of_ones_own
 from suite.models.registry import CLASSIFIERS
+from suite.models.table import measure
 from suite.own import figure
 from suite.own.experiment import arrays
 from suite.own.variation import variations
@@ -198,8 +199,8 @@ def test_pictures_pairs_and_tables_of_the_hub_become_arrays():
             arrays(examples, "mine")
 
 
-def test_a_network_that_does_not_take_the_examples_is_named(package, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("suite.models.table._MEASURED", {})
+def test_a_network_that_does_not_take_the_examples_is_named(package):
+    measure.cache_clear()
     package.code.write_text(package.code.read_text().replace("36 * width", "35 * width"))
     package.load()
     with pytest.raises(ValueError, match=r"the network mine does not take examples of shape \(1, 8, 8\)"):
