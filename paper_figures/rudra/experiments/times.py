@@ -11,7 +11,7 @@ Settings::
 
     learners, n, updates       updates made; the first ``warm_up`` of them are counted apart from the steady state
     clock   {jitter, slow?}    integer protocol, mean gradient 1 s; ``slow`` multiplies learner 0's time
-    server  {...}, batch       or, instead of ``clock``, messages in virtual time (``parameter_server.placement``)
+    server  {...}, batch       or, instead of ``clock``, messages in virtual time (``parameter_server.simulation``)
 """
 
 from __future__ import annotations
