@@ -82,7 +82,7 @@ def test_an_answer_falls_silent_where_a_value_leaves_its_range():
 
 
 def told(which, found, others=None):
-    return which.told([found], others or {}).text
+    return which.told([found], others or {}).says
 
 
 IN_PRINT = """
