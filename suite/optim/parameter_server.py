@@ -88,7 +88,7 @@ def parameter_server(
 
     Source: as of Softsync, section 3.2.
     """
-    joining.check_learners("parameter_server", learners)
+    learners = joining.number_of_learners("parameter_server", learners)
     found = joining.group(timeout) if group is None else group
     if group is not None and timeout is not None:
         group.wait_for(timeout)
