@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from paper_figures.rudra.settings import cifar_server
-from suite.parameter_server.placement import simulation
+from suite.parameter_server.simulation import simulation
 
 SEEDS = 10  # runs of a sweep
 SPELL = 8  # updates of one of them before the next has its turn

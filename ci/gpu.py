@@ -41,8 +41,7 @@ import psutil
 from suite.clock import counted
 from suite.commands import planning
 from suite.lazy import torch
-from suite.papers.catalogue import select
-from suite.papers.evidence import committed_ids
+from suite.papers.catalogue import committed_ids, select
 from suite.runs.archive import pack, take
 from suite.runs.environment import ROOT, provenance
 from suite.runs.store import Store

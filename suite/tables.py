@@ -16,7 +16,7 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections import UserDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from importlib import metadata
 from typing import Any, TypeVar
@@ -39,19 +39,23 @@ def likely(name: str, known: Iterable[str]) -> str:
     return f"did you mean {' or '.join(meant)}?" if meant else f"there are {', '.join(names) or 'none'}"
 
 
-def check_options(what: str, function: Callable[..., Any], given: int, options: Mapping[str, Any]) -> None:
+def check_options(
+    what: str, function: Callable[..., Any], given: int, options: Mapping[str, Any], hidden: Collection[str] = ()
+) -> None:
     """Raise ValueError for options that a function does not take, or lacks, beside ``given`` arguments before them.
+
+    Those that are ``hidden`` are not for options to give.
 
     Example:
         >>> check_options("shape", lambda turn, corners=4: corners, 1, {"cornrs": 3})
         Traceback (most recent call last):
         ValueError: shape: got an unexpected keyword argument 'cornrs'; options are corners
     """
-    signature = inspect.signature(function)
+    parameters = [each for each in inspect.signature(function).parameters.values() if each.name not in hidden]
     try:
-        signature.bind(*range(given), **options)
+        inspect.Signature(parameters).bind(*range(given), **options)
     except TypeError as error:
-        names = ", ".join(list(signature.parameters)[given:]) or "none"
+        names = ", ".join(each.name for each in parameters[given:]) or "none"
         raise ValueError(f"{what}: {error}; options are {names}") from None
 
 

@@ -14,8 +14,7 @@ from paper_figures.together import board
 from paper_figures.together.methods import methods
 from suite.claims.estimate import Estimate
 from suite.claims.judge import Verdict
-from suite.papers.catalogue import paper, published
-from suite.papers.evidence import committed
+from suite.papers.catalogue import committed, paper, published
 from suite.report.answers import Answer, AnswerError, answers, beside_claims
 from suite.report.readme import OWN
 from suite.runs.archive import Layered
@@ -83,7 +82,7 @@ def test_an_answer_falls_silent_where_a_value_leaves_its_range():
 
 
 def told(which, found, others=None):
-    return which.told([found], others or {}).text
+    return which.told([found], others or {}).says
 
 
 IN_PRINT = """

@@ -10,8 +10,7 @@ from suite.claims.board import at_level, corrected_verdicts, p_value, widened
 from suite.claims.estimate import Estimate, over_seeds
 from suite.claims.intervals import Interval
 from suite.claims.judge import Claim, Verdict, judge
-from suite.papers.catalogue import paper
-from suite.papers.evidence import committed
+from suite.papers.catalogue import committed, paper
 from suite.papers.measurement import judge_artifacts
 from suite.runs.archive import Layered
 

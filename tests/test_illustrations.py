@@ -11,7 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from suite.commands import refresh
-from suite.papers.evidence import committed
+from suite.papers.catalogue import committed
 from suite.report import illustrations
 from suite.report.illustrations import Illustration, noted, unmentioned, with_note
 from suite.runs.archive import Layered

@@ -19,8 +19,7 @@ from matplotlib.figure import Figure
 
 from suite.claims.judge import PROFILES
 from suite.papers.artifact import Artifact, Missing
-from suite.papers.catalogue import PAPERS, entries, paper
-from suite.papers.evidence import ReadOnce, committed
+from suite.papers.catalogue import PAPERS, ReadOnce, committed, entries, paper
 from suite.papers.measurement import judge_artifacts, measure_frame
 from suite.report import drawing
 from suite.report import illustrations as pictures

@@ -22,8 +22,7 @@ from suite.claims.board import corrected_verdicts
 from suite.claims.judge import TEST
 from suite.commands import refresh
 from suite.commands.reproduce import committed_verdicts
-from suite.papers.catalogue import PAPERS, entries, homes, paper, papers_of, published
-from suite.papers.evidence import committed
+from suite.papers.catalogue import PAPERS, committed, entries, homes, paper, papers_of, published
 from suite.papers.grades import Grading
 from suite.papers.measurement import measurements, relate, verdicts
 from suite.papers.register import DECIDING, LATE, parsed, read

@@ -90,7 +90,7 @@ for name, kind, batch in (("lenet", "mnist", 500), ("lenet", "mnist", 3000), ("a
 
 def modelled(frame: Frame, kind: str) -> pd.DataFrame:
     """Synchronisation's share (%) on four devices joined by the modelled link, from a quarter of the batch on."""
-    from suite.cost_models.overlap import AllReduce
+    from suite.cost_models import AllReduce
     from suite.models.table import counts
 
     seconds = medians(frame, kind)

@@ -6,7 +6,7 @@ Their order of methods can come out otherwise than the cost model's, whose equat
 start-ups and updates of weights really take time.
 
 The cost model has the stored layers of both networks on each of the paper's two machines. The constants of a
-machine are ranges (``suite/cost_models/machines.py``), so whatever is modelled is an interval over the corners of
+machine are ranges (``suite/cost_models.py``), so whatever is modelled is an interval over the corners of
 its ranges.
 
 Bars are rates relative to no communication: modelled ones by devices, measured ones by the speed of a link.
@@ -24,8 +24,20 @@ from typing import Any
 from paper_figures.matex_agd.settings import EFFECTIVE_BATCH
 from suite.claims.intervals import Interval, least, log_interval, mean_interval, most, over_ends, share_above
 from suite.communication.link import PAYLOAD
-from suite.cost_models.machines import DGX1, SANDY_BRIDGE, LayerCost, Machine, Setting, exchange, network
-from suite.cost_models.overlap import AllReduce, LayerTimes, NetworkTimes, delayed, rates
+from suite.cost_models import (
+    DGX1,
+    SANDY_BRIDGE,
+    AllReduce,
+    LayerCost,
+    LayerTimes,
+    Machine,
+    NetworkTimes,
+    Setting,
+    delayed,
+    exchange,
+    network,
+    rates,
+)
 from suite.papers.figure import Axes, Frame, Groups, RunSpec, np, pd, sns
 from suite.report.style import INK
 

@@ -69,7 +69,7 @@ def draw_base(frame: Frame, figure: Figure) -> None:
 
 def draw_system(architecture: str, learners: int, frame: Frame, figure: Figure) -> None:
     """Nodes and edges as the processes of Table 1 are laid out, in layers by distance from the weights."""
-    from suite.parameter_server.messages import Layout
+    from suite.parameter_server.servers import Layout
 
     edges = Layout(learners, architecture, per_leaf=4, fan_out=4).edges()
     axes = figure.subplots()

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any
 
 from paper_figures.together.tasks import Task
-from suite.cost_models.overlap import AllReduce, LayerTimes, NetworkTimes, delayed, layer_wise
+from suite.cost_models import AllReduce, LayerTimes, NetworkTimes, delayed, layer_wise
 from suite.spec import canonical
 
 BYTES = 4  # of a parameter
@@ -126,7 +126,7 @@ def arrivals(learners: int, n: int, batch: int, settings: str) -> tuple[list[flo
 
     ``settings`` are JSON.
     """
-    from suite.parameter_server.placement import simulation
+    from suite.parameter_server.simulation import simulation
 
     waves = simulation(json.loads(settings), learners, n, batch, 0)
     return [], (seconds for seconds, _ in waves)

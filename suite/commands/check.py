@@ -24,8 +24,7 @@ from suite.clock import counted
 from suite.commands import options
 from suite.commands.output import source, width
 from suite.files import check_file
-from suite.papers.catalogue import entries, select
-from suite.papers.evidence import ids_of_user
+from suite.papers.catalogue import entries, ids_of_user, select
 from suite.papers.measurement import judge_artifacts, measure, measurements
 from suite.report.numerals import few, printed, values
 from suite.report.verdict_details import shown

@@ -12,8 +12,7 @@ from suite.clock import counted
 from suite.commands import options
 from suite.commands.output import folded, result, width
 from suite.papers import catalogue
-from suite.papers.catalogue import matching
-from suite.papers.evidence import committed_ids, ids_of_user
+from suite.papers.catalogue import committed_ids, ids_of_user, matching
 
 LEAST = 24  # columns of a title beside its counts
 

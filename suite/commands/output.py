@@ -51,7 +51,7 @@ def result(document: Any, lines: Iterable[str], as_json: bool) -> None:
 
 def source(store: Path | None, only_mine: bool = False) -> Any:
     """The store to judge from, with the committed evidence beneath it unless the user's own runs alone count."""
-    from suite.papers.evidence import of_user, with_committed
+    from suite.papers.catalogue import of_user, with_committed
 
     return of_user(store) if only_mine else with_committed(store)
 

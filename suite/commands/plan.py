@@ -17,8 +17,7 @@ from suite.clock import counted, duration
 from suite.commands import options, planning
 from suite.commands.output import folded, memory, result
 from suite.commands.planning import Planned
-from suite.papers.catalogue import select
-from suite.papers.evidence import committed_ids, ids_of_user
+from suite.papers.catalogue import committed_ids, ids_of_user, select
 from suite.runner import calibration
 from suite.runner.calibration import Calibration
 from suite.training.numerics import pick_device

@@ -19,8 +19,7 @@ from suite.commands.options import RunOptions
 from suite.data.catalogue import DataError, available
 from suite.files import write_whole
 from suite.papers.artifact import Artifact, Frame, Missing, Paper
-from suite.papers.catalogue import SelectorError, experiment, published
-from suite.papers.evidence import committed_ids
+from suite.papers.catalogue import SelectorError, committed_ids, experiment, published
 from suite.runner import calibration
 from suite.runner.calibration import Calibration
 from suite.runs.store import Store

@@ -18,8 +18,7 @@ import pytest
 from suite.claims.board import board, lines, word
 from suite.claims.judge import PROFILES, Verdict
 from suite.commands.check import judge_selection
-from suite.papers.catalogue import PAPERS
-from suite.papers.evidence import with_committed
+from suite.papers.catalogue import PAPERS, with_committed
 from suite.report.numerals import basis, compared, few, ours
 from suite.runs.archive import Runs
 

@@ -15,8 +15,7 @@ from suite.commands import options
 from suite.lazy import pd
 from suite.models import table
 from suite.papers import catalogue, register
-from suite.papers.catalogue import PAPERS, SelectorError, experiment, homes, papers_of
-from suite.papers.evidence import committed
+from suite.papers.catalogue import PAPERS, SelectorError, committed, experiment, homes, papers_of
 from suite.papers.grades import DIGITS
 from suite.report import data, readme
 from suite.report.numerals import alike

@@ -10,8 +10,7 @@ import typer
 from suite.clock import counted
 from suite.commands import options
 from suite.commands.refresh import homes_of, unexplained
-from suite.papers.catalogue import paper
-from suite.papers.evidence import committed
+from suite.papers.catalogue import committed, paper
 from suite.papers.register import RegisterError, append, changes
 from suite.report import data, readme
 from suite.runs.archive import Layered

@@ -17,8 +17,7 @@ from suite.commands.check import judge_selection
 from suite.commands.output import say
 from suite.commands.run import run_artifacts
 from suite.files import check_writable
-from suite.papers.catalogue import PAPERS, homes, published, select
-from suite.papers.evidence import folders, with_committed
+from suite.papers.catalogue import PAPERS, folders, homes, published, select, with_committed
 from suite.report.site.build import check_place, write_site
 from suite.report.site.render import INDEX
 from suite.runs.archive import open_runs

@@ -22,16 +22,14 @@ from suite.commands import options
 from suite.commands.check import console, sheet
 from suite.commands.options import RunOptions
 from suite.commands.planning import first_seeds
-from suite.commands.run import run_artifacts
-from suite.commands.submit import submit_artifacts
+from suite.commands.run import run_artifacts, submit_artifacts
 from suite.data.catalogue import DataError, available
 from suite.experiment import Context
 from suite.files import check_writable
 from suite.lazy import Axes, Figure, np, pd
 from suite.own.variation import Variation, VariationError, parse, variations
 from suite.papers.artifact import Artifact, Frame, Groups, Missing, Paper
-from suite.papers.catalogue import SelectorError, experiment, published, select
-from suite.papers.evidence import committed_ids, with_committed
+from suite.papers.catalogue import SelectorError, committed_ids, experiment, published, select, with_committed
 from suite.papers.measurement import measure_frame
 from suite.report.data import encoded, plotted
 from suite.report.drawing import Drawing, file_name, filled, image, stamped

@@ -29,6 +29,7 @@ import torch.distributed as dist
 
 from suite.communication import link
 from suite.communication.group import START_UP, TIMEOUT, WorkerLost, join
+from suite.files import write_whole
 from suite.interruption import blocked
 
 FORKED = multiprocessing.get_context("forkserver")
@@ -163,9 +164,7 @@ def _work(order: Any) -> int:
     except Exception as error:
         traceback.print_exc()
         said = ("error", (type(error).__name__, str(error)))
-    staging = Path(answer + ".part")
-    staging.write_bytes(pickle.dumps(said))
-    staging.replace(answer)
+    write_whole(Path(answer), pickle.dumps(said))
     if said[0] == "value":
         return 0
     return 1 if met or said[1][0] != WorkerLost.__name__ else APART

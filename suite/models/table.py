@@ -24,9 +24,6 @@ VARIANTS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
-_MEASURED: dict[str, Counts] = {}  # of networks that stand in no table, in this process
-
-
 @dataclass(frozen=True)
 class Counts:
     """Sizes of one network; per example means in one forward pass in training mode."""
@@ -52,14 +49,10 @@ def counts(name: str, **options: Any) -> Counts:
     Raises:
         ValueError: there is no such network, or it cannot be built with these options.
     """
-    key = _key(name, options)
-    if key in _table():
-        return _table()[key]
-    if key not in _MEASURED:
-        _MEASURED[key] = measure(name, **options)
-    return _MEASURED[key]
+    return _table().get(_key(name, options)) or measure(name, **options)
 
 
+@cache
 def measure(name: str, **options: Any) -> Counts:
     """Count a classifier by one forward pass on the meta device, where nothing is computed.
 

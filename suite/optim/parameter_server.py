@@ -30,9 +30,8 @@ from suite.optim.module import tested
 from suite.optim.softsync import Softsync
 from suite.optim.solver import SETTINGS, Grouped
 from suite.optim.vector import Loss
-from suite.parameter_server.messages import Layout
 from suite.parameter_server.processes import Learner, Observed, Reports, connect, observe
-from suite.parameter_server.servers import Root, Served
+from suite.parameter_server.servers import Layout, Root, Served
 
 Evaluate = Callable[[nn.Module], float]
 

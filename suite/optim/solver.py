@@ -18,7 +18,6 @@ from suite.training.optimizers import ALL, Stepped, TorchSGD, fused_sgd
 
 ONE = torch.ones(())  # the rate that algorithms are told: the groups' own rates are the solver's
 SETTINGS = ("lr", "momentum", "weight_decay")  # of SGD's parameter groups
-MOST_KEPT = 64  # rows whose parts are remembered: points and memory of each learner
 
 
 class Grouped:
@@ -32,7 +31,6 @@ class Grouped:
     def __init__(self, vector: Vector, groups: Sequence[Mapping[str, Any]], *, fused: bool):
         self.vector, self.groups, self.fused = vector, groups, fused
         self.divisor = 1  # of all rates
-        self._kept: dict[int, list[Tensor]] = {}  # the parameters' parts of a vector, by its address
 
     def init(self, points: Tensor) -> Tensor:
         return torch.zeros_like(points)
@@ -43,7 +41,7 @@ class Grouped:
         Only ``fused`` takes ``Pieces``, of all d.
         """
         if isinstance(grads, Pieces):
-            all_x, all_v = self._parts(points), self._parts(memory)
+            all_x, all_v = self.vector.same_views(points), self.vector.same_views(memory)
             for members, group in zip(self.vector.members, self.groups, strict=True):
                 self._overwrite(all_x[members], grads.grads[members], all_v[members], group)
             return points, memory
@@ -77,16 +75,7 @@ class Grouped:
     def lay_out(self, vector: Vector) -> None:
         """Step another vector from here on."""
         self.vector = vector
-        self._kept.clear()
-
-    def _parts(self, row: Tensor) -> list[Tensor]:
-        """The parameters' parts of one vector, which is the same from step to step unless a state was loaded."""
-        found = self._kept.get(row.data_ptr())
-        if found is None:
-            if len(self._kept) >= MOST_KEPT:
-                self._kept.clear()
-            found = self._kept[row.data_ptr()] = self.vector.views(row)
-        return found
+        vector.remembered.clear()
 
     def rate(self, group: Mapping[str, Any]) -> float:
         """Of a group."""

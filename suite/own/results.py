@@ -1,17 +1,23 @@
-"""Stored runs as one tidy table, by selector: for notebooks, and for figures that nobody has drawn yet."""
+"""Stored runs as one tidy table, by selector: for notebooks, and for figures that nobody has drawn yet.
+
+The table has a row per number, so that any tool can filter, group and draw without knowing the suite. Columns:
+``run``, ``experiment``, ``seed``, ``settings`` (canonical JSON), ``status``, ``source``, ``device``, ``table``
+("results", or the name of a curve), ``row`` (from 0), ``name``, ``value`` (float64), ``text`` (of what is no number).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from suite.claims.judge import PROFILES
 from suite.lazy import pd
 from suite.own.variation import written
-from suite.papers.catalogue import select
-from suite.papers.evidence import of_user, with_committed
-from suite.runs.long_table import tidy
+from suite.papers.catalogue import of_user, select, with_committed
 from suite.runs.run import Run, StoreError
+from suite.spec import canonical
 
 PLACE = ("artifact", "profile", "group")  # where an artifact has a run
 
@@ -77,3 +83,44 @@ def settings(runs: Iterable[Run]) -> pd.DataFrame:
     differ = [name for name in table.columns[1:] if table[name].astype(str).nunique() > 1]
     taken = {"seed", "status", "table", "row", "name", "value", "text", "experiment", *PLACE}
     return table[["run", *differ]].rename(columns={name: f"settings.{name}" for name in differ if name in taken})
+
+
+def tidy(runs: Iterable[Run]) -> pd.DataFrame:
+    """All results and curves of the runs, long. Raises DamagedRun for a table that cannot be read."""
+    parts = [part for run in runs for part in _parts(run)]
+    found = pd.concat(parts, ignore_index=True)
+    repeated = ["run", "experiment", "settings", "status", "source", "device", "table", "name"]
+    return found.astype(dict.fromkeys(repeated, "category"))
+
+
+def _parts(run: Run) -> Iterator[pd.DataFrame]:
+    about = {
+        "run": run.id,
+        "experiment": run.spec.experiment,
+        "seed": run.spec.seed,
+        "settings": canonical(run.spec.settings),
+        "status": run.status,
+        "source": str(run.environment.get("source", "")),
+        "device": str(run.environment.get("device", {}).get("device", "") if "device" in run.environment else ""),
+    }
+    tables = {"results": pd.DataFrame({name: [_plain(value)] for name, value in run.results.items()})}
+    for name, table in (tables | {name: run.curve(name) for name in run.curves}).items():
+        for column in table.columns:
+            values = table[column]
+            number = pd.api.types.is_numeric_dtype(values)
+            text = [None] * len(values) if number else values.astype(str).tolist()
+            yield pd.DataFrame(
+                {
+                    **about,
+                    "table": name,
+                    "row": range(len(values)),
+                    "name": str(column),
+                    "value": values.astype("float64") if number else float("nan"),
+                    "text": pd.Series(text, dtype="object"),
+                }
+            )
+
+
+def _plain(value: Any) -> Any:
+    """A number or a text; anything else as JSON."""
+    return value if isinstance(value, bool | int | float | str) else json.dumps(value)

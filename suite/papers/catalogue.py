@@ -1,4 +1,4 @@
-"""The catalogue: the papers there are, the claims and numbers they print, and what a selector means of them.
+"""The catalogue: the papers there are, what they print, their evidence, and what a selector means of them.
 
 Whoever registers a paper under the entry-point group ``sgd_suite.papers`` adds to it. An entry names a paper and the
 object that holds it, ``isgd = "paper_figures.isgd:PAPER"``. The top-level package of that module is the paper's home:
@@ -26,11 +26,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from suite.claims.judge import BOARD, PROFILES, Claim, load
 from suite.runs import environment
+from suite.runs.archive import Archive, Layered, Runs, open_runs
 from suite.runs.environment import ROOT
+from suite.runs.run import Run, StoreError
 
 if TYPE_CHECKING:
     from suite.experiment import Experiment
     from suite.papers.artifact import Artifact, Paper
+
 
 GROUP = "sgd_suite.papers"
 INDEX = "index.json"  # in a paper's home
@@ -261,3 +264,86 @@ def index() -> list[dict[str, Any]]:
         names = papers_of(home)
         found += table["artifacts"] if table["papers"] == names else index_rows(names)
     return found
+
+
+# --- evidence
+
+UNNAMED = Path("runs.store")  # where runs go, in the working folder, unless a store is named
+
+
+def committed() -> list[Runs]:
+    """The exported files that the papers come with."""
+    paths = [path for folder in folders() for path in sorted(folder.glob("*.zip"))]
+    return [_opened(path, (found := path.stat()).st_mtime_ns, found.st_size) for path in paths]
+
+
+@cache
+def _opened(path: Path, written: int, size: int) -> Archive:
+    """An exported file, opened once for each state of it: it remembers what it verified."""
+    return Archive(path)
+
+
+def folders() -> list[Path]:
+    """Where papers keep evidence."""
+    return [home / "evidence" for home in homes()]
+
+
+def with_committed(store: Path | None) -> Runs:
+    """The runs of ``store`` first, the committed evidence beneath; ``None`` means the store of this folder.
+
+    A store that was named must exist, and must be one: raises StoreError otherwise. The unnamed one may be
+    missing when there is committed evidence, which is installed apart.
+    """
+    if store is None and not UNNAMED.exists():
+        if shipped := committed():
+            return Layered(shipped)
+        raise StoreError(
+            f"no store at {UNNAMED}, and the committed runs are not installed: run something first, name a store "
+            "with --store, or install the wheel sgd_scaling_suite_evidence that was built with this one"
+        )
+    store = store or UNNAMED
+    if store.resolve() in [folder.resolve() for folder in folders()]:
+        return open_runs(store)
+    return Layered([open_runs(store), *committed()])
+
+
+def committed_ids() -> set[str]:
+    """Ids of the runs that the papers come with, unverified."""
+    return set().union(*(runs.ids() for runs in committed()))
+
+
+def of_user(store: Path | None) -> Runs:
+    """The runs of ``store`` alone; ``None`` means the store of this folder. Raises StoreError where there is none."""
+    return open_runs(store or UNNAMED)
+
+
+def ids_of_user(store: Path | None, *, new: bool = False) -> set[str]:
+    """Ids of the user's own runs, which ``run`` would not compute again; committed evidence is not among them.
+
+    The store of this folder may be missing, and with ``new`` a named one too. Raises StoreError for a named one
+    that is none.
+    """
+    place = store or UNNAMED
+    if not place.exists() and (store is None or new):
+        return set()
+    if place.resolve() in [folder.resolve() for folder in folders()]:
+        return set()
+    return open_runs(place).ids()
+
+
+class ReadOnce:
+    """A source that reads each run once: verdicts, drawings and the list of runs share what was verified."""
+
+    def __init__(self, source: Runs):
+        self.ids = cache(source.ids)
+        self.versions = cache(source.versions)
+
+    def read(self, run_id: str) -> Run:
+        return self.versions(run_id)[0]
+
+
+def read_once(source: Runs) -> Runs:
+    """The same source, which verifies each of the user's runs once; committed evidence remembers by itself."""
+    if isinstance(source, Layered):
+        return Layered(layer if isinstance(layer, Archive) else ReadOnce(layer) for layer in source.sources)
+    return source if isinstance(source, Archive) else ReadOnce(source)

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from math import isclose
 from typing import Any
 
@@ -120,7 +120,7 @@ class Grading:
 
     def __init__(self, paper: str, experiments: Mapping[str, Experiment]):
         self.table, self.experiments = settings(paper), experiments
-        self.described: dict[str, Described | None] = {}  # by run; None for one that learns nothing
+        self.training = cache(self._training)
         self.nearest: dict[tuple[Basis, str], tuple[PrintedExperiment, list[Departure]]] = {}
 
     def grade(self, claim_id: str, rests: Rests) -> Grade:
@@ -143,13 +143,11 @@ class Grading:
         decides = scale in (WHOLE, EXACT) or bool(basis.speaks_of)
         return Grade(scale, because, decides, told_of(followed))
 
-    def training(self, spec: RunSpec) -> Described | None:
+    def _training(self, spec: RunSpec) -> Described | None:
         """What a specification says of its training; None where it learns nothing."""
-        if spec.id not in self.described:
-            experiment = self.experiments.get(spec.experiment)
-            data = experiment.data(spec) if experiment else ()
-            self.described[spec.id] = describe(spec, data) if learns(spec, data) else None
-        return self.described[spec.id]
+        experiment = self.experiments.get(spec.experiment)
+        data = experiment.data(spec) if experiment else ()
+        return describe(spec, data) if learns(spec, data) else None
 
     def against(
         self, trainings: list[tuple[Run, Described]], basis: Basis

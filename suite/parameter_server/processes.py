@@ -1,10 +1,10 @@
 """Rudra-base, -adv and -adv* as processes: a tree of servers that sum on the way up, weights that come down.
 
 Process 0 is the root server, which updates the weights; the other servers of the tree follow, then the learners. Base
-is a tree of one server. Servers and learners stand in the tree that the simulation uses
-(:mod:`suite.parameter_server.tree`), and the root asks the same protocol in integers, so that the vector clock of a
-job can be followed by either. Every two processes have a connection (process group) of their own, so that one that is
-lost does not take the others' connections with it.
+is a tree of one server. Servers and learners stand in the tree that :mod:`suite.parameter_server.simulation` uses,
+and the root asks the same protocol in integers, so that the vector clock of a job can be followed by either. Every
+two processes have a connection (process group) of their own, so that one that is lost does not take the others'
+connections with it.
 
 base and adv: a learner's push is answered with the newest weights, once its gradient has reached the root. adv*: a
 push is answered as soon as it is delivered to the learner's server; weights travel down a tree of the learners, into
@@ -41,9 +41,21 @@ from reference_impls import rudra
 from reference_impls.contract import GradientRef, Optimizer, Turn
 from suite.communication.collectives import Local
 from suite.communication.group import Group, WorkerLost
-from suite.parameter_server.messages import BROKEN, FAIL, LOST, STOP, Connection, Layout, Message
 from suite.parameter_server.protocol import TimeLedger
-from suite.parameter_server.servers import Inner, Root, Served, Update, first_line
+from suite.parameter_server.servers import (
+    BROKEN,
+    FAIL,
+    LOST,
+    STOP,
+    Connection,
+    Inner,
+    Layout,
+    Message,
+    Root,
+    Served,
+    Update,
+    first_line,
+)
 
 AWAITED = 3.0  # seconds in which a server takes a failed learner's last word, if it listens
 

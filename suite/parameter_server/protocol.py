@@ -2,7 +2,7 @@
 
 The quickest way to staleness statistics: one event is a gradient pushed and the weights pulled, both at the same
 instant, and costs a few microseconds whatever the number of workers. Messages, queues and trees of servers are
-in :mod:`suite.parameter_server.flat`.
+in :mod:`suite.parameter_server.simulation`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 One run gives error and virtual time. Settings are those of :mod:`suite.training.loop`, with ``updates`` counting
 weight updates, and besides::
 
-    server      what :mod:`suite.parameter_server.placement` reads
+    server      what :mod:`suite.parameter_server.simulation` reads
 
 Gradients that read the same weights and feed the same update are joined: their sum is what the update needs.
 """
@@ -20,8 +20,8 @@ from reference_impls.contract import Turn
 from reference_impls.numbers import on_device
 from reference_impls.rudra_protocol import average_staleness
 from suite.experiment import Context, Outcome
-from suite.parameter_server.placement import simulation
 from suite.parameter_server.protocol import Timed
+from suite.parameter_server.simulation import simulation
 from suite.spec import RunSpec, seed
 from suite.training.build import Setup
 from suite.training.gradients.backend import Backend, Batch, compute_gradients

@@ -24,7 +24,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from suite.claims.estimate import Estimate
@@ -80,8 +80,8 @@ class Answer:
         """The claims and quantities whose numbers it shows or rests on."""
         return {place[1] for text in self.texts for place in VALUE.finditer(text)} | set(self.ranges)
 
-    def told(self, verdicts: Iterable[Verdict], others: Mapping[str, Estimate]) -> Told:
-        """The sentences and the table with their numbers; ``others`` are quantities that no claim asks for.
+    def told(self, verdicts: Iterable[Verdict], others: Mapping[str, Estimate]) -> Answer:
+        """The answer with its numbers in their places; ``others`` are quantities that no claim asks for.
 
         Raises AnswerError where a verdict is another, a value left its range, a number is missing or a place is odd.
         """
@@ -108,7 +108,8 @@ class Answer:
                 raise AnswerError(f"the answer to {self.question!r} has a place that names no number: {full!r}")
             return full
 
-        return Told(fill(self.says), fill(self.more), [[fill(cell) for cell in row] for row in self.table])
+        table = [[fill(cell) for cell in row] for row in self.table]
+        return replace(self, says=fill(self.says), more=fill(self.more), table=table)
 
     def _measured(self, name: str, found: Mapping[str, Verdict], others: Mapping[str, Estimate]) -> Estimate:
         measured = found[name].measured or found[name].proxy if name in found else others.get(name)
@@ -138,15 +139,6 @@ class Answer:
             return _text(max(map(abs, ends)), form)
         middle = _text(value, form)
         return middle if shape == "value" or low == high else between(middle, low, high, ranged=measured.ranged)
-
-
-@dataclass(frozen=True)
-class Told:
-    """An answer with its numbers: sentences, further ones, and a table of which the first row is the head."""
-
-    text: str
-    more: str = ""
-    table: Sequence[Sequence[str]] = ()
 
 
 def _text(value: float, form: str | None) -> str:

@@ -24,9 +24,7 @@ def encoded(table: pd.DataFrame, form: str) -> bytes:
     """The table as csv, with eight digits, or parquet, with all; the same table gives the same bytes."""
     if form == "csv":
         return table.to_csv(index=False, lineterminator="\n", float_format="%.8g").encode()
-    buffer = io.BytesIO()
-    table.to_parquet(buffer, index=False)
-    return buffer.getvalue()
+    return table.to_parquet(index=False)
 
 
 def plotted(figure: Figure) -> pd.DataFrame:

@@ -275,7 +275,7 @@ def answered(
     for answer in found:
         told = answer.told(verdicts, others)
         picture = f"{images}/{answer.figure.replace('/', '-')}.png"
-        parts.append(f"**{answer.question}** {told.text}")
+        parts.append(f"**{answer.question}** {told.says}")
         if told.table:
             head, *rows = told.table
             parts.append(markdown(head, rows, "l" + "r" * (len(head) - 1)))

@@ -11,8 +11,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-import os
-import secrets
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
@@ -21,7 +19,8 @@ from statistics import median
 from typing import Any, NamedTuple, TypeVar
 
 from suite.experiment import Experiment, OutOfTime
-from suite.files import fits, read_note
+from suite.files import fits, read_note, write_whole
+from suite.lazy import pd
 from suite.runs.run import digest
 from suite.spec import RunSpec, canonical
 from suite.training.numerics import FIELDS, sound, synchronise
@@ -59,11 +58,8 @@ def alternating(
     One warm-up of each is left out. Every side must return only when its work is done (a GPU synchronised).
     Threads of a framework turn round for some milliseconds after their work and take the core from whoever comes
     next: with ``rest`` a side that is done within ``SHORT`` such spells first waits one and makes a call untimed.
-    ``report`` is told the share that is done. Raises ValueError for fewer than one repeat, and OutOfTime within
-    ``until``.
+    ``report`` is told the share that is done. Raises OutOfTime within ``until``.
     """
-    if repeats < 1:
-        raise ValueError(f"repeats={repeats} must be at least 1")
     found: dict[Name, list[float]] = {name: [] for name in sides}
     taken = dict.fromkeys(sides, 0.0)  # by the latest call
     for repeat in range(-1, repeats):
@@ -81,16 +77,20 @@ def alternating(
     return found
 
 
+def by_repeat(seconds: Mapping[Any, list[float]], name: str) -> pd.DataFrame:
+    """Seconds of sides that were timed in turns: a row for each repeat and side, whose column bears this name."""
+    wide = pd.DataFrame(seconds).rename_axis("repeat")
+    return wide.melt(var_name=name, value_name="seconds", ignore_index=False).reset_index()
+
+
 def preferred(
     seconds: Mapping[Name, Sequence[float]], simple: Name, margin: float = 0.05, steady: float | None = None
 ) -> Name:
     """The name with the least median time, unless ``simple`` is within ``margin`` of it (a share of its time).
 
     ``steady`` is the margin where the other was faster in every repeat; values of the same place were taken in the
-    same turn. None: the same margin. Raises ValueError if ``simple`` was not measured.
+    same turn. None: the same margin.
     """
-    if simple not in seconds:
-        raise ValueError(f"{simple!r} was not measured; there are {list(seconds)}")
     middle = {name: median(row) for name, row in seconds.items()}
     best = min(middle, key=lambda name: middle[name])
     if steady is not None and all(a < b for a, b in zip(seconds[best], seconds[simple], strict=True)):
@@ -186,17 +186,9 @@ def _read(path: Path, execution: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def _keep(path: Path, kind: str, execution: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Write a choice unless another process was first; returns the one that stands."""
-    path.parent.mkdir(exist_ok=True)
-    staging = path.with_suffix(f".{secrets.token_hex(4)}")
-    staging.write_text(json.dumps({"kind": json.loads(kind), "changes": dict(changes)}, indent=1))
-    try:
-        os.link(staging, path)
-    except FileExistsError:
-        if _read(path, execution) is None:
-            with contextlib.suppress(OSError):
-                os.replace(staging, path)  # what stood there is no choice
-    finally:
-        staging.unlink(missing_ok=True)
+    if _read(path, execution) is None:  # absent, or no choice
+        path.parent.mkdir(exist_ok=True)
+        write_whole(path, json.dumps({"kind": json.loads(kind), "changes": dict(changes)}, indent=1).encode())
     return _read(path, execution) or dict(changes)
 
 

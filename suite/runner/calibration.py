@@ -8,6 +8,7 @@ of the measured trainings, everything else that of a simulation on the host. Onl
 
 from __future__ import annotations
 
+import contextlib
 import json
 import statistics
 import time
@@ -137,12 +138,10 @@ def keep(store: Path, calibration: Calibration) -> Path:
     return path
 
 
-def known(store: Path | None) -> Calibration | None:
+def known(store: Path) -> Calibration | None:
     """The calibration that a store has of this machine; None where there is none, or of another machine."""
-    try:
-        found: dict[str, Any] = json.loads(((store or Path()) / FILE).read_text(encoding="utf-8"))
-        if store is None or found.pop("format") != FORMAT or found["machine"] != machine_class():
-            return None
-        return Calibration(**found)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+        found: dict[str, Any] = json.loads((store / FILE).read_text(encoding="utf-8"))
+        if found.pop("format") == FORMAT and found["machine"] == machine_class():
+            return Calibration(**found)
+    return None

@@ -26,7 +26,6 @@ from suite.files import read_note, sync_folder, write_whole
 from suite.interruption import asked_to_stop, deferred
 from suite.runner.autotune import decide, until
 from suite.runner.calibration import host_seconds
-from suite.runner.determinism import same_bits
 from suite.runner.gc_tuning import spare_imports
 from suite.runner.status_file import charge, charged_seconds, note_in, present, processor_seconds
 from suite.runner.workers import NOT_BEGUN, RunReport, WorkerPool
@@ -35,7 +34,7 @@ from suite.runs.lease import Lease
 from suite.runs.run import DamagedRun, Outcome, UnreadableRun, encode
 from suite.runs.store import Store
 from suite.training import checkpoint_file
-from suite.training.numerics import choose, record, recorded
+from suite.training.numerics import choose, record, recorded, same_bits
 
 PROBED_SECONDS = 30.0  # of a processor from which on a run is worth a probe of its host, of a third of a second
 

@@ -6,7 +6,6 @@ Files from elsewhere are data: JSON and parquet are parsed, nothing is unpickled
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -197,9 +196,7 @@ def encode(spec: RunSpec, environment: Mapping[str, Any], outcome: Outcome) -> d
         ).encode(),
     }
     for name, table in outcome.curves.items():
-        buffer = io.BytesIO()
-        table.to_parquet(buffer, index=False, compression="zstd")
-        files[f"{name}.parquet"] = buffer.getvalue()
+        files[f"{name}.parquet"] = table.to_parquet(index=False, compression="zstd")
     return files | {CHECKSUMS: seal(files)}
 
 

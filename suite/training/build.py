@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from reference_impls.contract import Algorithm, Collective, Optimizer
 from reference_impls.crossbow import SMA
@@ -93,25 +94,13 @@ class Setup:
     test_targets: Tensor
 
 
-def fields(kind: Any, values: Mapping[str, Any], what: str, besides: Collection[str] = ()) -> dict[str, Any]:
-    """``values`` as keyword arguments of a NamedTuple or dataclass; raises ValueError for unknown or missing ones.
-
-    The fields ``besides`` are not for settings to give.
-    """
-    known = {name: default for name, default in settings_of(kind).items() if name not in besides}
-    if unknown := set(values) - set(known):
-        raise ValueError(f"{what}: unknown settings {sorted(unknown)}; known are {sorted(known)}")
-    if missing := {name for name, default in known.items() if default is REQUIRED and name not in values}:
-        raise ValueError(f"{what}: {', '.join(sorted(missing))} must be set, since there is no default")
-    return dict(values)
-
-
 def named_solver(settings: Mapping[str, Any]) -> tuple[type[Any], dict[str, Any]]:
     """The solver named by ``rule``, and the other settings as its fields."""
     values = thaw(settings)
     rule = values.pop("rule")
     values.pop("multipliers", False)
-    return SOLVERS[rule], fields(SOLVERS[rule], values, f"descent {rule}", besides=BOUND)
+    check_options(f"descent {rule}", SOLVERS[rule], 0, values, hidden=BOUND)
+    return SOLVERS[rule], values
 
 
 def make_optimizer(settings: Mapping[str, Any], flat: FlatModule) -> Optimizer:
@@ -126,19 +115,17 @@ def make_optimizer(settings: Mapping[str, Any], flat: FlatModule) -> Optimizer:
     return kind(**values)
 
 
-REQUIRED = inspect.Parameter.empty
-
-
 def settings_of(kind: Any) -> dict[str, Any]:
-    """The fields of a NamedTuple or dataclass by name, each with its default, or ``REQUIRED``."""
+    """The fields of a dataclass by name, each with its default, or a mark of ``inspect`` that there is none."""
     return {name: field.default for name, field in inspect.signature(kind).parameters.items()}
 
 
 def named_algorithm(settings: Mapping[str, Any]) -> tuple[type[Algorithm[Any]], dict[str, Any]]:
     """The algorithm named by ``name``, and the other settings as its fields."""
     values = thaw(settings)
-    kind = ALGORITHMS[values.pop("name")]
-    return kind, fields(kind, values, "algorithm", besides=set(settings_of(Algorithm)))
+    kind = ALGORITHMS[name := values.pop("name")]
+    check_options(f"algorithm {name}", kind, len(settings_of(Algorithm)), values)
+    return kind, values
 
 
 def make_algorithm(
@@ -247,7 +234,9 @@ def check_parts(settings: Mapping[str, Any]) -> None:
 
 def crop_flip(settings: Mapping[str, Any]) -> transforms.CropFlip:
     """The random crops and flips of training images."""
-    return transforms.CropFlip(**fields(transforms.CropFlip, thaw(settings), "augment"))
+    options = thaw(settings)
+    check_options("augment", transforms.CropFlip, 0, options)
+    return transforms.CropFlip(**options)
 
 
 def assemble(
@@ -302,3 +291,41 @@ def random_classification(
     flat = FlatModule(network, channels_last=channels_last)
     decode = lambda x: x.to(dtype) / 256
     return Classification(flat, pixels.to(device), targets.to(device), decode, kernels=kernels(execution))
+
+
+AUXILIARY = 0.3  # of each auxiliary loss, in the train_val.prototxt of Caffe's GoogLeNet
+
+
+class RandomPictures:
+    """A network whose gradient on the same pictures is computed over and over.
+
+    Args:
+        network: Its name.
+        run_seed: Of its weights, and with ``coordinates`` of its pictures.
+        count: Pictures.
+        device: Where all of it lies.
+        channels_last: How pictures and convolutions are laid out.
+    """
+
+    def __init__(
+        self, network: str, run_seed: int, count: int, device: str, *coordinates: int, channels_last: bool = True
+    ):
+        self.module = make_network({"name": network}, run_seed, device, torch.float32)
+        self.flat = FlatModule(self.module, channels_last=channels_last)
+        draw = torch.Generator().manual_seed(seed(run_seed, "images", *coordinates))
+        images = torch.randn(count, *self.module.input_shape, generator=draw).to(device)
+        self.images = images.contiguous(memory_format=torch.channels_last) if channels_last else images
+        self.labels = torch.randint(self.module.classes, (count,), generator=draw).to(device)
+
+    def differentiate(self, batch: int, first: int = 0) -> None:
+        """Write the gradient of so many pictures, from the ``first`` on, into ``flat.grad``; done on the device."""
+        part = slice(first, first + batch)
+        self.flat.grad.zero_()
+        logits = self.module(self.images[part])
+        main, *auxiliary = logits if isinstance(logits, tuple) else (logits,)
+        loss = F.cross_entropy(main, self.labels[part])
+        for each in auxiliary:
+            loss = loss + AUXILIARY * F.cross_entropy(each, self.labels[part])
+        loss.backward()
+        if self.images.is_cuda:
+            torch.cuda.synchronize()

@@ -19,6 +19,7 @@ CACHE_LINE = 64  # bytes
 # On a GPU cuDNN's batch norm of channels-last pictures reads four numbers at a time, and fails on weights that start
 # elsewhere: parameters one behind the other, or rows of a matrix of points, may.
 ALIGNMENT = 16  # bytes
+MOST_REMEMBERED = 64  # vectors: points and memory of each learner
 WORTH_BORROWING = 8192  # parameters per tensor above which attaching views costs less than copying the point
 
 
@@ -49,6 +50,7 @@ class Layout:
         self.shapes, self.strides = tuple(shapes), tuple(strides)
         self.segments = tuple(consecutive(map(math.prod, shapes)))  # of each tensor
         self.d = self.segments[-1].stop
+        self.remembered: dict[int, list[Tensor]] = {}  # views of vectors, by their address
 
     def views(self, vector: Tensor) -> list[Tensor]:
         """The parts of a vector [d], or of rows [n, d], in the tensors' order, shapes (after n) and layout."""
@@ -57,6 +59,14 @@ class Layout:
             vector.as_strided((*rows, *shape), (*along, *stride), start + part.start)
             for part, shape, stride in zip(self.segments, self.shapes, self.strides, strict=True)
         ]
+
+    def same_views(self, vector: Tensor) -> list[Tensor]:
+        """The same of a vector [d] that comes again and again, such as an optimizer's memory: made once."""
+        if (found := self.remembered.get(vector.data_ptr())) is None:
+            if len(self.remembered) >= MOST_REMEMBERED:  # states were loaded since
+                self.remembered.clear()
+            found = self.remembered[vector.data_ptr()] = self.views(vector)
+        return found
 
 
 class FlatModule(Layout):

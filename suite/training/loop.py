@@ -36,7 +36,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from statistics import median
 from typing import Any
 
@@ -108,7 +108,7 @@ class TrainingRun:
         exchange = made.algorithm.collective
         self.exchange = exchange if isinstance(exchange, CountingCollective) else None  # counts what is sent
         self.members = torch.arange(self.workers, device=made.x0.device)
-        self.rates: dict[float, torch.Tensor] = {}
+        self.on_device = lru_cache(partial(torch.tensor, dtype=made.x0.dtype, device=made.x0.device))
         self._synchronise = partial(synchronise, context.device)
         self.clock = WallClock(synchronise=self._synchronise)
 
@@ -211,10 +211,7 @@ class TrainingRun:
         value = settings["rate"] * factor
         if schedule := settings.get("schedule"):
             value *= shape_at(schedule, self.updates, t)
-            self.rates.clear()  # each turn has a rate of its own
-        if value not in self.rates:
-            self.rates[value] = torch.tensor(value, dtype=self.made.x0.dtype, device=self.made.x0.device)
-        return self.rates[value]
+        return self.on_device(value)
 
     def evaluate(self) -> None:
         """Add an evaluation row: where the run stands, and the test of its model."""

@@ -46,8 +46,8 @@ class QuadraticProblem:
 class Classification:
     """A network and images that stay on the device as uint8; ``transform`` decodes a gathered batch.
 
-    ``inputs`` uint8 [N, C, H, W], ``targets`` int64 [N]; the loss is ``criterion(outputs, targets)``, by default
-    mean cross-entropy (nats). With ``augmentation``, what ``fetch`` is given are its codes, not examples.
+    ``inputs`` uint8 [N, C, H, W], ``targets`` int64 [N]; the loss is ``criterion(outputs, targets)``, the mean
+    cross-entropy (nats). With ``augmentation``, what ``fetch`` is given are its codes, not examples.
     """
 
     def __init__(
@@ -56,12 +56,11 @@ class Classification:
         inputs: Tensor,
         targets: Tensor,
         transform: Callable[[Tensor], Tensor],
-        criterion: Callable[[Tensor, Tensor], Tensor] = F.cross_entropy,
         augmentation: Augmentation | None = None,
         kernels: AbstractContextManager[Any] = ONEDNN,
     ):
         self.flat, self.inputs, self.targets = flat, inputs, targets
-        self.transform, self.criterion, self.augmentation = transform, criterion, augmentation
+        self.transform, self.criterion, self.augmentation = transform, F.cross_entropy, augmentation
         self.kernels, self.d, self.q = kernels, flat.d, flat.q
         self.batch_norm, self.dropout = flat.batch_norm, flat.dropout
         self.layout = flat.layout if inputs.dim() == 4 else torch.contiguous_format

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
-
 import pytest
 import torch
 from engine_cases import digits, problem
@@ -12,7 +9,7 @@ from engine_cases import digits, problem
 from suite.data import images
 from suite.data.order import FixedCycle
 from suite.spec import RunSpec
-from suite.training.build import assemble, fields, make_order
+from suite.training.build import assemble, make_order
 from suite.training.numerics import choose
 
 EXECUTION = choose(RunSpec("train"), "cpu", 1)
@@ -65,21 +62,3 @@ def test_a_subset_is_the_same_for_all_seeds_and_keeps_labels_beside_their_pictur
 def test_a_batch_lies_as_the_weights_of_convolutions_do(channels_last: bool):
     inputs, _ = problem("tiny_bn", channels_last=channels_last).fetch(torch.arange(3))
     assert inputs.is_contiguous(memory_format=torch.channels_last) is channels_last
-
-
-@dataclass
-class Solver:
-    trust: float
-    history: list[float] = field(default_factory=list)
-
-
-class Scale(NamedTuple):
-    trust: float
-    decay: float = 0.0
-
-
-@pytest.mark.parametrize("kind", [Solver, Scale])
-def test_what_has_no_default_must_be_set_and_nothing_else(kind: type):
-    assert fields(kind, {"trust": 0.1}, "solver") == {"trust": 0.1}
-    with pytest.raises(ValueError, match="solver: trust must be set, since there is no default"):
-        fields(kind, {}, "solver")

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import toy
 
-from suite.papers import catalogue, evidence, register
+from suite.papers import catalogue, register
 from suite.papers.catalogue import entries as claims_of
 
 Sgd = Callable[..., subprocess.CompletedProcess[str]]
@@ -27,7 +27,7 @@ TIMEOUT = 600.0  # seconds that a command may take
 def papers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The toy paper instead of the five, until the test ends."""
     before = dict(catalogue.PAPERS)
-    monkeypatch.setattr(evidence, "folders", evidence.folders)
+    monkeypatch.setattr(catalogue, "folders", catalogue.folders)
     monkeypatch.setattr(register, "read", register.read)
     toy.install()
     for artifact in toy.PAPER.artifacts:

@@ -34,7 +34,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from suite.papers.evidence import committed
+from suite.papers.catalogue import committed
 from suite.papers.measurement import is_timed
 from suite.runs.archive import MANIFEST, Archive, Layered, export, merge
 from suite.runs.comparison import relation, survey

@@ -86,7 +86,6 @@ def test_a_store_keeps_the_calibration_of_this_machine_only(tmp_path):
     made = Calibration(calibration.machine_class(), "cpu", {"k": 2.0}, 2.0, 1.0)
     path = keep(tmp_path, made)
     assert known(tmp_path) == made
-    assert known(None) is None
     assert known(tmp_path / "nowhere") is None
     path.write_text(json.dumps({**json.loads(path.read_text()), "machine": "another"}))
     assert known(tmp_path) is None

@@ -11,9 +11,9 @@ import torch
 
 from suite.experiment import Experiment
 from suite.runner import execute
-from suite.runner.determinism import same_bits
 from suite.runs.run import Outcome
 from suite.spec import RunSpec
+from suite.training.numerics import same_bits
 
 
 def switches() -> tuple[bool, bool]:

@@ -16,7 +16,7 @@ import toy
 from suite.commands import status as status_module
 from suite.commands.options import RunOptions
 from suite.commands.planning import Planned, share_of
-from suite.commands.submit import jobs_for, memory_step
+from suite.commands.run import jobs_for, memory_step
 from suite.engines import INDEX, EngineError, Job
 from suite.engines.slurm import Slurm
 from suite.runner.status_file import SILENT, present

@@ -6,8 +6,9 @@ import pandas as pd
 import pytest
 import toy
 
-from suite.papers import evidence
-from suite.papers.evidence import export_selection, ids_of_user, of_user, table_beside, with_committed
+from suite.commands.export import export_selection, table_beside
+from suite.papers import catalogue
+from suite.papers.catalogue import ids_of_user, of_user, with_committed
 from suite.runs.archive import Archive, export
 from suite.runs.run import StoreError
 from suite.runs.store import Store
@@ -23,7 +24,7 @@ def folder(tmp_path, monkeypatch):
     place.mkdir(parents=True)
     for name, spec in zip("ba", SPECS, strict=False):
         export({spec.id: toy.files_of(spec, value=1.0)}, place / f"{name}.zip", {})
-    monkeypatch.setattr(evidence, "folders", lambda: [place])
+    monkeypatch.setattr(catalogue, "folders", lambda: [place])
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     return place

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from suite.commands.explain import found, lines
-from suite.papers.catalogue import SelectorError
-from suite.papers.evidence import committed
+from suite.papers.catalogue import SelectorError, committed
 from suite.runs.archive import Layered
 
 CLAIM = "rudra/fig4b/tail"

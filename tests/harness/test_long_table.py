@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from suite.runs.long_table import tidy
+from suite.own.results import tidy
 from suite.runs.run import Outcome, encode, verified
 from suite.spec import RunSpec
 

@@ -22,12 +22,12 @@ from suite.commands.status import status
 from suite.data.catalogue import DATASETS, DataError
 from suite.data.images import _of_ones_own
 from suite.models.registry import CLASSIFIERS
+from suite.models.table import measure
 from suite.own import figure
 from suite.own.experiment import arrays
 from suite.own.variation import variations
 from suite.papers import catalogue
-from suite.papers.catalogue import select
-from suite.papers.evidence import of_user
+from suite.papers.catalogue import of_user, select
 from suite.report.drawing import draw_selection
 from suite.report.site.build import write_site
 
@@ -150,7 +150,7 @@ MISTYPED = {
     '{"drops": [[10, -1.0]]}': "multiplies the rate from there on, 0 or more",
     '{"rate": "0.1"}': "rate='0.1' must be a number, 0 or more",
     '{"descent": "torch"}': "descent='torch' must be settings by name",
-    '{"algorithm": {"name": "crossbow", "alhpa": 0.1}}': "algorithm: unknown settings ['alhpa']",
+    '{"algorithm": {"name": "crossbow", "alhpa": 0.1}}': "unexpected keyword argument 'alhpa'",
     '{"model": {"widht": 5}}': "model: got an unexpected keyword argument 'widht'; options are width",
     '{"order": {"knid": "shuffled"}}': "order shuffled: got an unexpected keyword argument 'knid'",
     '{"warmstart": {"rate": 0.1}}': "warmstart has no updates",
@@ -199,8 +199,8 @@ def test_pictures_pairs_and_tables_of_the_hub_become_arrays():
             arrays(examples, "mine")
 
 
-def test_a_network_that_does_not_take_the_examples_is_named(package, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("suite.models.table._MEASURED", {})
+def test_a_network_that_does_not_take_the_examples_is_named(package):
+    measure.cache_clear()
     package.code.write_text(package.code.read_text().replace("36 * width", "35 * width"))
     package.load()
     with pytest.raises(ValueError, match=r"the network mine does not take examples of shape \(1, 8, 8\)"):

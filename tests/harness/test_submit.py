@@ -11,10 +11,10 @@ from types import SimpleNamespace
 import pytest
 import toy
 
-from suite.commands import submit
+from suite.commands import run
 from suite.commands.options import Request, RunOptions
+from suite.commands.run import submit_artifacts
 from suite.commands.status import job_states
-from suite.commands.submit import submit_artifacts
 from suite.engines import ENGINES, INDEX, EngineError, Job
 from suite.papers.catalogue import select
 from suite.runs.store import Store
@@ -108,7 +108,7 @@ def test_who_waits_looks_until_the_workers_are_gone_and_counts(
             store_all()
 
     cluster.busy = 2
-    monkeypatch.setattr(submit, "time", SimpleNamespace(time=time.time, sleep=sleep))
+    monkeypatch.setattr(run, "time", SimpleNamespace(time=time.time, sleep=sleep))
     assert hand_over(Request("x", wait=True)) == code
     assert (len(naps), cluster.looks) == (2, 3)
     assert capsys.readouterr().err.splitlines()[-1] == told

@@ -81,7 +81,7 @@ def test_what_cannot_be_changed_is_refused_with_what_can(asked: str, sentence: s
     ("artifact", "asked", "sentence"),
     [
         ("isgd/fig5a", "algorithm.name=nope", "no algorithm is called 'nope'; there are sgd"),
-        ("isgd/fig5a", "algorithm.name=rudra", "algorithm: workers must be set"),
+        ("isgd/fig5a", "algorithm.name=rudra", "algorithm rudra: missing a required argument: 'workers'"),
         ("isgd/fig5a", "evaluate.every=0", "evaluate.every=0 must be a whole number, 1 or more"),
         ("isgd/fig5a", "descent.momentum=7", r"momentum=7.0 must lie in \[0, 1\)"),
         ("isgd/fig5a", "algorithm.factors=[1,0.5]", "one before each and one after the last; got 2"),

@@ -16,7 +16,7 @@ import pandas as pd
 from suite.claims.intervals import Interval
 from suite.experiment import Context, Experiment, OutOfTime
 from suite.files import write_whole
-from suite.papers import catalogue, evidence, register
+from suite.papers import catalogue, register
 from suite.papers.artifact import Artifact, Frame, Groups, Paper, Quantity
 from suite.papers.catalogue import entries as claims_of
 from suite.runs.run import Outcome, encode
@@ -141,7 +141,7 @@ def install() -> None:
     catalogue.PAPERS.clear()
     catalogue.PAPERS["toy"] = catalogue.Registered(lambda: PAPER, HERE)
     committed = Path(os.environ.get("TOY_EVIDENCE", HERE / "nothing committed"))
-    evidence.folders = lambda: [committed]
+    catalogue.folders = lambda: [committed]
     register.read = live_register.read
 
 

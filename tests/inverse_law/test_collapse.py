@@ -29,8 +29,7 @@ from paper_figures.inverse_law.settings import LIMIT, curve_runs
 from suite.batch_size.joint_choice import JointLaw, fit_joint_law
 from suite.batch_size.law import Updates
 from suite.papers.artifact import Frame, Missing, read_frame
-from suite.papers.catalogue import entries
-from suite.papers.evidence import committed
+from suite.papers.catalogue import committed, entries
 from suite.runs.archive import Layered
 
 CLAIMS = [c.id for c in entries("inverse_law") if c.artifact == "inverse_law/collapse"]

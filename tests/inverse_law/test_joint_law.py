@@ -16,7 +16,7 @@ from paper_figures.inverse_law.settings import BY_NAME, curve_specs
 from suite.batch_size.joint_choice import JointLaw, choose_batch_and_rate, choose_jointly, fit_joint_law
 from suite.batch_size.law import FitError, Updates
 from suite.papers.artifact import read_frame
-from suite.papers.evidence import committed
+from suite.papers.catalogue import committed
 from suite.runs.archive import Layered
 
 LAW = JointLaw(way=10.0, relaxation=12.0, noise=30.0)

@@ -17,8 +17,7 @@ import walk
 
 from suite.papers import catalogue, measurement
 from suite.papers.artifact import Artifact, Quantity
-from suite.papers.catalogue import PAPERS, paper, published
-from suite.papers.evidence import committed
+from suite.papers.catalogue import PAPERS, committed, paper, published
 from suite.runs.archive import Layered
 from suite.runs.environment import ROOT
 from suite.runs.store import Store

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 import walk
 
-from suite.papers.catalogue import paper
-from suite.papers.evidence import committed
+from suite.papers.catalogue import committed, paper
 from suite.runs.archive import Layered
 from suite.runs.environment import ROOT
 from suite.runs.store import Store

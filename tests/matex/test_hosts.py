@@ -14,7 +14,7 @@ from paper_figures.matex_agd.exchanges import ASLEEP, asleep
 from paper_figures.matex_agd.experiments import compute, link
 from suite.communication import link as device_asleep
 from suite.communication.link import PAYLOAD
-from suite.cost_models.overlap import AllReduce, LayerTimes, NetworkTimes
+from suite.cost_models import AllReduce, LayerTimes, NetworkTimes
 from suite.experiment import Context
 from suite.spec import RunSpec
 from suite.training import numerics

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from paper_figures.matex_agd.exchanges import GOOGLENET
 from paper_figures.matex_agd.settings import EFFECTIVE_BATCH
 from paper_figures.matex_agd.table1 import printed_table
-from suite.cost_models.machines import DGX1
+from suite.cost_models import DGX1
 from suite.data.catalogue import DATASETS
 from suite.papers.catalogue import printed_value
 

@@ -17,13 +17,17 @@ from paper_figures.matex_agd.exchanges import (
 )
 from paper_figures.matex_agd.experiments import layers
 from paper_figures.matex_agd.settings import EFFECTIVE_BATCH
-from suite.cost_models.machines import DGX1, SANDY_BRIDGE, LayerCost, Setting, network
-from suite.cost_models.overlap import (
+from suite.cost_models import (
+    DGX1,
+    SANDY_BRIDGE,
     AllReduce,
+    LayerCost,
     LayerTimes,
     NetworkTimes,
+    Setting,
     delayed,
     layer_wise,
+    network,
     rates,
     synchronous,
 )

@@ -13,9 +13,8 @@ import torch
 from torch import Tensor
 
 from suite.communication.group import Group, WorkerLost
-from suite.parameter_server.messages import Layout
 from suite.parameter_server.processes import Observed, TrainingJob, train
-from suite.parameter_server.servers import Served
+from suite.parameter_server.servers import Layout, Served
 from suite.training.optimizers import CaffeSGD
 
 DIMENSIONS, EXAMPLES, BATCH, RATE, MOMENTUM = 9, 90, 3, 0.05, 0.9

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from suite.parameter_server.flat import Base
-from suite.parameter_server.placement import simulation
+from suite.parameter_server.simulation import Base, simulation
 
 COSTS = {
     "seconds": {"per_call": 0.004, "per_example": 0.003, "crowding": 0.2, "jitter": 0.05},

@@ -15,10 +15,8 @@ from simulated_systems import COSTS, messages_at, system
 from reference_impls.contract import GradientRef, Turn
 from reference_impls.rudra_protocol import Server, average_staleness
 from suite.clock import Link
-from suite.parameter_server.flat import Base, Messages
-from suite.parameter_server.placement import simulation
 from suite.parameter_server.protocol import GammaDurations, Staleness, play
-from suite.parameter_server.tree import ARCHITECTURES
+from suite.parameter_server.simulation import ARCHITECTURES, Base, Messages, simulation
 
 
 def played(learners: int, n: int, updates: int, jitter: float = 0.05, seed: int = 0) -> list[tuple[float, Turn]]:

@@ -12,8 +12,7 @@ import pytest
 from paper_figures.rudra import plans, settings
 from paper_figures.rudra.experiments import times as fits
 from suite.experiment import Context
-from suite.papers.catalogue import paper, published
-from suite.papers.evidence import folders
+from suite.papers.catalogue import folders, paper, published
 from suite.papers.measurement import measure
 from suite.report.drawing import drawing
 from suite.runs.archive import Archive

@@ -17,9 +17,8 @@ from torch import Tensor
 from reference_impls.contract import Turn
 from suite.communication.group import WorkerLost
 from suite.parameter_server import processes
-from suite.parameter_server.messages import FAIL, GO, PUSH, Connection, Layout
 from suite.parameter_server.processes import Learner
-from suite.parameter_server.servers import Root
+from suite.parameter_server.servers import FAIL, GO, PUSH, Connection, Layout, Root
 
 
 class End(Connection):

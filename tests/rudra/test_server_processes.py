@@ -18,7 +18,7 @@ import torch.distributed as dist
 
 from reference_impls.contract import GradientRef, Turn
 from suite.communication.launch import WorkersFailed, spawn
-from suite.parameter_server.messages import Connection
+from suite.parameter_server.servers import Connection
 
 pytestmark = pytest.mark.processes
 

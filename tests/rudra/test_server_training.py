@@ -19,8 +19,8 @@ from suite.communication.collectives import Local
 from suite.data.order import FixedCycle
 from suite.experiment import Context, OutOfTime
 from suite.parameter_server import training as server_training
-from suite.parameter_server.placement import simulation
 from suite.parameter_server.protocol import GammaDurations, Staleness, play
+from suite.parameter_server.simulation import simulation
 from suite.parameter_server.training import train
 from suite.spec import RunSpec, thaw
 from suite.training import loop

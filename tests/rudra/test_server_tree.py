@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from suite.parameter_server.messages import Layout
+from suite.parameter_server.servers import Layout
 from suite.parameter_server.topology import Node, server_tree
 
 

@@ -14,7 +14,7 @@ from scipy import stats
 from paper_figures.rudra import stand_in
 from paper_figures.rudra.plans import TABLE4
 from suite.papers.artifact import Missing
-from suite.parameter_server.placement import simulation
+from suite.parameter_server.simulation import simulation
 from suite.spec import thaw, trainings
 
 ENDS = ([80, 81, 80.5], [83, 82, 83.5], [83, 84, 85], [86, 85, 87])  # % of errors, a list a row, a seed each

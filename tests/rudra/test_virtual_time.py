@@ -13,10 +13,17 @@ from simulated_systems import COSTS, messages_at
 from reference_impls.contract import GradientRef, Turn
 from reference_impls.rudra_protocol import Server
 from suite.clock import Link
-from suite.parameter_server.flat import Base, Messages, Port
-from suite.parameter_server.placement import learner_seconds, placement, simulation
 from suite.parameter_server.protocol import GammaDurations, Staleness, TimeLedger
-from suite.parameter_server.tree import Adv, AdvStar
+from suite.parameter_server.simulation import (
+    Adv,
+    AdvStar,
+    Base,
+    Messages,
+    Port,
+    learner_seconds,
+    placement,
+    simulation,
+)
 
 PUSH, ASK, COPY = 4.0, 1.004, 0.25  # seconds of a push or a pull, of an inquiry, and between two processes
 

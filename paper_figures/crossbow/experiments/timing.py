@@ -33,8 +33,7 @@ from suite.experiment import Context, Outcome, RunSpec
 from suite.model_averaging.engine import Engine, Learners
 from suite.model_averaging.task_schedule import Durations, idle_seconds, schedule
 from suite.model_averaging.tuner import ThroughputReading, tune
-from suite.runner.autotune import alternating, preferred
-from suite.runs.long_table import by_repeat
+from suite.runner.autotune import alternating, by_repeat, preferred
 from suite.spec import seed
 from suite.training.build import random_classification
 from suite.training.gradients.backend import Backend, Batch, Functional, Rows

@@ -27,11 +27,10 @@ from suite.communication.group import Group
 from suite.communication.launch import spawn
 from suite.experiment import Context, Outcome, in_lab
 from suite.models.table import counts
-from suite.runner.autotune import alternating
-from suite.runs.long_table import by_repeat
+from suite.runner.autotune import alternating, by_repeat
 from suite.spec import RunSpec, thaw
+from suite.training.build import RandomPictures
 from suite.training.numerics import apply
-from suite.training.random_pictures import RandomPictures
 
 RATE = 1e-6  # weights move, and stay finite on noise
 

@@ -11,10 +11,9 @@ import time
 from functools import partial
 
 from suite.experiment import Context, Outcome, RunSpec
-from suite.runner.autotune import alternating
-from suite.runs.long_table import by_repeat
+from suite.runner.autotune import alternating, by_repeat
+from suite.training.build import RandomPictures
 from suite.training.numerics import apply
-from suite.training.random_pictures import RandomPictures
 
 
 def compute(spec: RunSpec, context: Context) -> Outcome:

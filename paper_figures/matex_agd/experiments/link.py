@@ -34,8 +34,7 @@ from suite.communication.collectives import Processes
 from suite.communication.group import Group
 from suite.communication.launch import spawn
 from suite.communication.link import Device
-from suite.cost_models.machines import Setting, network
-from suite.cost_models.overlap import LayerTimes, NetworkTimes
+from suite.cost_models import LayerTimes, NetworkTimes, Setting, network
 from suite.experiment import Context, Outcome, in_lab
 from suite.models import build, initialise
 from suite.optim import DelayedSGD

@@ -19,10 +19,9 @@ from suite.communication import link
 from suite.communication.group import Group
 from suite.communication.launch import spawn
 from suite.experiment import Context, Outcome, in_lab
-from suite.parameter_server.messages import Layout
 from suite.parameter_server.processes import Learner, TrainingJob, train
 from suite.parameter_server.protocol import GammaDurations
-from suite.parameter_server.servers import Served
+from suite.parameter_server.servers import Layout, Served
 from suite.spec import RunSpec, thaw
 from suite.training.optimizers import CaffeSGD
 

@@ -11,8 +11,8 @@ import torch
 from suite.experiment import Context, Outcome
 from suite.runner.autotune import alternating
 from suite.spec import RunSpec, seed
+from suite.training.build import RandomPictures
 from suite.training.numerics import apply
-from suite.training.random_pictures import RandomPictures
 
 
 def run(spec: RunSpec, context: Context) -> Outcome:

@@ -11,7 +11,7 @@ Settings::
 
     learners, n, updates       updates made; the first ``warm_up`` of them are counted apart from the steady state
     clock   {jitter, slow?}    integer protocol, mean gradient 1 s; ``slow`` multiplies learner 0's time
-    server  {...}, batch       or, instead of ``clock``, messages in virtual time (``parameter_server.placement``)
+    server  {...}, batch       or, instead of ``clock``, messages in virtual time (``parameter_server.simulation``)
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from paper_figures.rudra.settings import CIFAR_START, IMAGENET_START, Configurat
 from reference_impls.rudra_protocol import Server
 from suite.experiment import Context, Outcome
 from suite.lazy import np, pd, scipy
-from suite.parameter_server.placement import simulation
 from suite.parameter_server.protocol import GammaDurations, Staleness, play
+from suite.parameter_server.simulation import simulation
 from suite.spec import RunSpec, thaw
 
 Predict = Callable[[Sequence[float], Any], float]  # constants and a row to its time

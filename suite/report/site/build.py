@@ -15,10 +15,9 @@ from suite.claims.board import NOTHING, WORDS, board, word
 from suite.claims.judge import NEEDS, PROFILES, VERDICTS, Verdict
 from suite.clock import counted
 from suite.papers.artifact import Artifact, Missing, Paper
-from suite.papers.catalogue import published, select
-from suite.papers.evidence import read_once
+from suite.papers.catalogue import published, read_once, select
 from suite.papers.measurement import besides, judge_artifacts, measurements
-from suite.report.answers import Answer, AnswerError, Told, answers, beside_claims
+from suite.report.answers import Answer, AnswerError, answers, beside_claims
 from suite.report.curves import curves
 from suite.report.data import encoded, values
 from suite.report.drawing import DrawingError, drawing, image, naming, table_of
@@ -177,14 +176,14 @@ def _shared(sections: list[Section], source: Runs) -> dict[str, bytes]:
     return made
 
 
-def _answers(sections: list[Section], verdicts: list[Verdict], source: Runs) -> Iterator[tuple[Answer, Row, Told]]:
+def _answers(sections: list[Section], verdicts: list[Verdict], source: Runs) -> Iterator[tuple[Answer, Row]]:
     """Answers with the rows of their figures; without those that were written for other verdicts than these."""
     rows = {row.artifact.id: row for section in sections for row in section.artifacts}
     found = [answer for answer in answers() if answer.figure in rows]
     others = beside_claims(found, source)
     for answer in found:
         with contextlib.suppress(AnswerError):
-            yield answer, rows[answer.figure], answer.told(verdicts, others)
+            yield answer.told(verdicts, others), rows[answer.figure]
 
 
 def _needed(verdicts: list[Verdict]) -> Iterator[tuple[str, int, int]]:

@@ -207,29 +207,19 @@ class ForeachStep:
     def __init__(self, backend: AutogradGradients, solver: Any):
         self.backend, self.solver, self.flat = backend, solver, backend.flat
         self._groups = alike(solver.multipliers(self.flat.segments))
-        self._views: dict[int, list[Tensor]] = {}
 
     def __call__(
         self, turn: Turn, points: Points, state: Any, buffers: Tensor, examples: Tensor, lr: Tensor
     ) -> Updated:
         """The state itself, overwritten; the loss is the one before the update."""
         loss, grads = self.backend.tensors(state.x, buffers[0], self.backend.problem.fetch(examples[0]))
-        x, velocity, rate = self._parts(state.x), self._parts(state.memory), lr.item()
+        x, velocity, rate = self.flat.same_views(state.x), self.flat.same_views(state.memory), lr.item()
         laid = [laid_as(part, grad) for part, grad in zip(x, grads, strict=True)]
         for scale, decay, mine in self._groups:
             self.solver.advance(
                 [x[i] for i in mine], [laid[i] for i in mine], [velocity[i] for i in mine], rate * scale, decay
             )
         return state, self.flat.buffers[None].clone() if self.flat.q else buffers, {"loss": loss}
-
-    def _parts(self, vector: Tensor) -> list[Tensor]:
-        """A vector's parameters as views; of the two vectors that a state holds they are made once."""
-        at = vector.data_ptr()
-        if at not in self._views:
-            if len(self._views) > 2:  # a state was loaded since
-                self._views.clear()
-            self._views[at] = self.flat.views(vector)
-        return self._views[at]
 
 
 def laid_as(part: Tensor, grad: Tensor | None) -> Tensor:

@@ -15,7 +15,7 @@ import ctypes
 import math
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -338,7 +338,7 @@ class NativeStep:
 
     def __init__(self, backend: Native, solver: Any):
         self.backend, self.solver = backend, solver
-        self._rules: dict[float, Any] = {}
+        self.rules = lru_cache(1)(self._rules)  # a rate stays for a while
 
     def __call__(
         self, turn: Turn, points: Points, state: Any, buffers: Tensor, examples: Tensor, lr: Tensor
@@ -351,11 +351,9 @@ class NativeStep:
 
     def move(self, points: Three, memory: Tensor, batch: Batch, lr: float, buffers: Tensor) -> float:
         """As :meth:`Native.update`, at a rate."""
-        if lr not in self._rules:
-            self._rules = {lr: self.rules(lr)}
-        return self.backend.update(points, memory, self._rules[lr], self.solver.optimizer.momentum, batch, buffers)
+        return self.backend.update(points, memory, self.rules(lr), self.solver.optimizer.momentum, batch, buffers)
 
-    def rules(self, lr: float) -> Any:
+    def _rules(self, lr: float) -> Any:
         """A C array of three numbers for each tensor: inner, outer, decay.
 
         velocity <- momentum velocity + inner (gradient + decay w);  w <- w - outer velocity
