@@ -69,9 +69,15 @@ class Scheduler:
 
     Every iteration holds one learning task per replica. Without ``overlap`` a replica returns to the pool when the
     global task of its iteration is done, which is a barrier between iterations.
+    Raises ValueError for an unknown policy or sizes below 1.
     """
 
     def __init__(self, learners: int, iterations: int, policy: Policy = "first-come", *, overlap: bool = True):
+        if policy not in ("first-come", "round-robin") or min(learners, iterations) < 1:
+            raise ValueError(
+                f"policy={policy!r} must be 'first-come' or 'round-robin', and iterations={iterations} and "
+                f"learners={learners} at least 1"
+            )
         self.learners, self.iterations, self.policy, self.overlap = learners, iterations, policy, overlap
         self.pool = deque(range(learners))  # replicas that are free, in the order in which they came
         self.learned: list[Ready] = []  # learning tasks that are done, whose local ones have not begun
@@ -119,7 +125,10 @@ class Scheduler:
 def schedule(
     iterations: int, devices: int, learners: int, durations: Durations, policy: Policy = "first-come"
 ) -> list[Task]:
-    """All tasks of ``iterations`` iterations with ``learners`` learners on each device, in order of start."""
+    """All tasks of ``iterations`` iterations with ``learners`` learners on each device, in order of start.
+
+    Raises ValueError for an unknown policy or sizes below 1.
+    """
     scheduler = Scheduler(devices * learners, iterations, policy)
     tasks: list[Task] = []
     running: list[tuple[float, int, int, Ready]] = []  # end, learner, a serial number

@@ -88,6 +88,8 @@ def settings(runs: Iterable[Run]) -> pd.DataFrame:
 def tidy(runs: Iterable[Run]) -> pd.DataFrame:
     """All results and curves of the runs, long. Raises DamagedRun for a table that cannot be read."""
     parts = [part for run in runs for part in _parts(run)]
+    if not parts:
+        raise ValueError("no runs, no table")
     found = pd.concat(parts, ignore_index=True)
     repeated = ["run", "experiment", "settings", "status", "source", "device", "table", "name"]
     return found.astype(dict.fromkeys(repeated, "category"))

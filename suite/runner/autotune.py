@@ -58,8 +58,11 @@ def alternating(
     One warm-up of each is left out. Every side must return only when its work is done (a GPU synchronised).
     Threads of a framework turn round for some milliseconds after their work and take the core from whoever comes
     next: with ``rest`` a side that is done within ``SHORT`` such spells first waits one and makes a call untimed.
-    ``report`` is told the share that is done. Raises OutOfTime within ``until``.
+    ``report`` is told the share that is done. Raises ValueError for fewer than one repeat, and OutOfTime within
+    ``until``.
     """
+    if repeats < 1:
+        raise ValueError(f"repeats={repeats} must be at least 1")
     found: dict[Name, list[float]] = {name: [] for name in sides}
     taken = dict.fromkeys(sides, 0.0)  # by the latest call
     for repeat in range(-1, repeats):
@@ -89,8 +92,10 @@ def preferred(
     """The name with the least median time, unless ``simple`` is within ``margin`` of it (a share of its time).
 
     ``steady`` is the margin where the other was faster in every repeat; values of the same place were taken in the
-    same turn. None: the same margin.
+    same turn. None: the same margin. Raises ValueError if ``simple`` was not measured.
     """
+    if simple not in seconds:
+        raise ValueError(f"{simple!r} was not measured; there are {list(seconds)}")
     middle = {name: median(row) for name, row in seconds.items()}
     best = min(middle, key=lambda name: middle[name])
     if steady is not None and all(a < b for a, b in zip(seconds[best], seconds[simple], strict=True)):

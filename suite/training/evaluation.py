@@ -35,6 +35,9 @@ def score(
 
     Nothing is read from the device before the end. Images are read channels-last, which for those of a test is never
     the slower layout.
+
+    Raises:
+        ValueError: There is no image.
     """
     with problem.flat.evaluating():
         problem.flat.load_for_test(x, buffers)
@@ -155,6 +158,8 @@ def sums_of(outputs: Tensor, labels: Tensor) -> Sums:
 
 def _over_chunks(tested: Callable[[Tensor, Tensor], Sums], inputs: Tensor, targets: Tensor, chunk: int) -> Score:
     """Mean loss and error from what ``tested`` says of each chunk's images and labels."""
+    if not len(targets):
+        raise ValueError("a test needs at least one image and got none")
     loss = torch.zeros((), dtype=torch.float64, device=targets.device)
     wrong = torch.zeros((), dtype=torch.int64, device=targets.device)
     for images, labels in zip(inputs.split(chunk), targets.split(chunk), strict=True):

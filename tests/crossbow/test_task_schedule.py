@@ -50,6 +50,13 @@ def test_dependencies_hold(policy, devices, learners):
     assert sorted(t.batch for t in tasks if t.kind == "learn") == list(range(12 * k))
 
 
+def test_refuses_what_means_nothing():
+    durations = Durations(lambda batch: 1.0, 0.0, 0.0)
+    for arguments in ((0, 1, 1, durations), (1, 0, 1, durations), (1, 1, 1, durations, "random")):
+        with pytest.raises(ValueError, match="policy"):
+            schedule(*arguments)
+
+
 def test_idle_seconds_by_hand():
     """Until 5.0 learner 0 has worked for 3.0 and learner 1 without a pause."""
     durations = Durations(lambda batch: 3.0 if batch == 1 else 1.0, local=0.5, overall=1.0)

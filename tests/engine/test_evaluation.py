@@ -97,3 +97,10 @@ def test_a_test_leaves_the_network_as_it_was(channels_last):
     flat.load(x)
     for name, parameter in flat.module.named_parameters():
         assert torch.equal(parameter, flat.named(x)[name])
+
+
+def test_wrong_questions_are_refused():
+    case = problem("digits_lenet")
+    x, none = case.flat.point(), (case.inputs[:0], case.targets[:0])
+    with pytest.raises(ValueError, match="at least one image"):
+        score(case, x, case.b0(), *none)

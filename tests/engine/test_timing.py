@@ -17,8 +17,10 @@ def test_time_is_over_within_the_block_alone():
     leave_if_late()
 
 
-def test_one_repeat_is_enough():
+def test_one_repeat_is_enough_and_none_is_refused():
     assert alternating({"a": lambda: None}, 1, iter(range(10)).__next__) == {"a": [1]}
+    with pytest.raises(ValueError, match="repeats=0 must be at least 1"):
+        alternating({"a": lambda: None}, 0)
 
 
 def test_of_several_ways_the_fastest_is_taken():
