@@ -93,7 +93,7 @@ class SMA(Algorithm[SMAState]):
                 f"crossbow: alpha={self.alpha} must lie in (0, 1]; above 1 a replica jumps past the centre"
             )
         if not 0 <= self.momentum < 1:
-            raise ValueError(f"crossbow: momentum={self.momentum} must lie in [0, 1)")
+            raise ValueError(f"crossbow: momentum={self.momentum} of the centre must lie in [0, 1)")
         if self.tau < 0 or (self.devices is not None and self.devices < 1):
             raise ValueError(
                 f"crossbow: tau={self.tau} must be at least 0 (never synchronise) and devices={self.devices} "

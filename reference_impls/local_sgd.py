@@ -155,9 +155,10 @@ class DiLoCo(LocalSteps[OuterState]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.alpha <= 0 or not 0 <= self.momentum < 1:
+        if not self.alpha > 0 or not 0 <= self.momentum < 1:
             raise ValueError(
-                f"local_sgd: alpha={self.alpha} must be above 0 and momentum={self.momentum} must lie in [0, 1)"
+                f"local_sgd: of the outer step alpha={self.alpha}, its rate, must be above 0, and "
+                f"momentum={self.momentum} must lie in [0, 1)"
             )
 
     def init(self, x0: Tensor) -> OuterState:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 from hashlib import sha256
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -132,11 +133,11 @@ def own_random_numbers(group: Group) -> None:
 
 def whole(setting: str, value: object, least: int = 0, more: str = "") -> int:
     """The value of a setting. Raises ValueError, by its name, for no whole number or one below ``least``."""
-    if not isinstance(value, int) or value < least:
+    if not isinstance(value, Integral) or value < least:
         raise ValueError(f"{setting}={value!r} must be a whole number of at least {least}{more}")
-    return value
+    return int(value)
 
 
-def check_learners(name: str, learners: object) -> None:
-    """Raise ValueError for what is no number of learners."""
-    whole(f"{name}: learners", learners, 1, " (SMA also takes 'auto')")
+def number_of_learners(name: str, learners: object) -> int:
+    """The number of learners. Raises ValueError for what is none."""
+    return whole(f"{name}: learners", learners, 1, " (SMA also takes 'auto')")

@@ -89,7 +89,7 @@ def parameter_server(
 
     Source: as of Softsync, section 3.2.
     """
-    joining.check_learners("parameter_server", learners)
+    learners = joining.number_of_learners("parameter_server", learners)
     found = joining.group(timeout) if group is None else group
     if group is not None and timeout is not None:
         group.wait_for(timeout)
@@ -107,8 +107,7 @@ def parameter_server(
             opt.fail()
             raise
         finally:
-            for reports in opt.reports:
-                reports.close()
+            opt.reports.close()
 
 
 class Remote(Softsync):
@@ -132,8 +131,7 @@ class Remote(Softsync):
         layout = Layout(self._chosen["workers"], tested=evaluate is not None)
         connections, told = connect(self.group, facts, x, layout.pushes, layout.reports)
         self.served, self.observed = Served(x), Observed()
-        self.reports = [Reports(pair, self.group.timeout / 3) for pair in told if pair.lower == self.group.rank]
-        self._tell_statistics = self.reports[0].tell if self.reports else lambda *told: None
+        self.reports = Reports(told, self.group)
         self._mean_buffers: Tensor | None = None
         self._observe: Callable[[], Observed] | None = None
         if evaluate and self.group.rank == layout.processes - 1:
@@ -146,7 +144,7 @@ class Remote(Softsync):
             self._root = Root(
                 connections, layout, self._chosen["n"], x.clone(), self._apply, self.updates or 0,
                 notes=self._notes().numel(), leaves=left,
-                tell=lambda timestamp, x: None if timestamp % epoch else self._tell_statistics(timestamp, 0, x),
+                tell=lambda timestamp, x: None if timestamp % epoch else self.reports.tell(timestamp, 0, x),
             )  # fmt: skip
 
     @property
@@ -214,7 +212,7 @@ class Remote(Softsync):
         self.vector.gradient(self._views[0])
         x = self.vector.x
         value = torch.as_tensor(loss).detach().to(x).reshape(1)
-        self._tell_statistics(self._learner_side.number, self._learner_side.timestamp, value)
+        self.reports.tell(self._learner_side.number, self._learner_side.timestamp, value)
         pushed = torch.cat([self._gradients[0], value, self._notes()])
         self.vector.load(self._learner_side.exchange(self._learner_side.push(pushed), x))
         self.t = self._learner_side.timestamp

@@ -37,8 +37,7 @@ class Averaging(Algorithm):
         group = joining.group() if group is None else group
         if learners is None:
             learners = 2 if group.size == 1 else 1
-        joining.check_learners(type(self).__name__, learners)
-        self.learners, self._rule = learners, rule
+        self.learners, self._rule = joining.number_of_learners(type(self).__name__, learners), rule
         super().__init__(module, params, group=group, **more)
 
     def _core(self, weights: Tensor | None) -> Core:

@@ -77,11 +77,11 @@ class Softsync(Algorithm):
         group: Group | None = None,
         **unknown: Any,
     ):
-        joining.check_learners(type(self).__name__, learners)
+        learners, n = joining.number_of_learners(type(self).__name__, learners), joining.whole("n", n)
         if updates is not None:
             joining.whole("updates", updates, 1, ", or None for no end")
         self.learners, self.updates = self._learners_here(learners), updates
-        self._chosen: dict[str, Any] = {"workers": learners, "n": joining.whole("n", n), "per_gradient": per_gradient}
+        self._chosen: dict[str, Any] = {"workers": learners, "n": n, "per_gradient": per_gradient}
         self._server = rudra_protocol.Server(learners, n)
         self._divisor = max(n, 1) if modulate and not per_gradient else 1
         self._watch, self._at_once = watch, not per_gradient

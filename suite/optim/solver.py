@@ -186,6 +186,8 @@ def prototype(
             )
         made = base
     else:
+        if not callable(base):
+            raise TypeError(f"base must be, or make, a torch.optim.Optimizer, not {base!r}")
         try:
             made = base(params, **{name: options[name] for name in given})
         except TypeError as error:
@@ -251,8 +253,11 @@ class Wrapped:
             parameters[i].grad = None
 
     def lay_out(self, vector: Vector) -> None:
-        """Step another vector from here on, which may have further parameters at its end."""
+        """Step another vector from here on, which may have further groups at its end."""
         self.vector, self._at = vector, None
+        for optimiser, parameters in zip(self.copies, self._parameters, strict=True):
+            parameters += [nn.Parameter(view) for view in vector.views(vector.x)[len(parameters) :]]
+            self._add_groups(optimiser, parameters)
 
     def set_learners(self, learners: int) -> None:
         """Let the last copies go, or others join that remember nothing."""
@@ -281,28 +286,27 @@ class Wrapped:
         own = dict(zip(map(id, self.vector.parameters), views, strict=True))
         all_of_base = [p for group in self.base.param_groups for p in group["params"]]
         made = copy.deepcopy(self.base, {id(p): own.get(id(p), p) for p in all_of_base})
-        for group, members in zip(made.param_groups, self.vector.members, strict=True):
+        for group, members in zip(made.param_groups, self.vector.members, strict=False):
             group["params"] = views[members]
         for frozen in made.state.keys() - set(views):
             del made.state[frozen]
         if made.state:  # in the type of the vector
             made.load_state_dict(made.state_dict())
+        self._add_groups(made, views)
         self.copies.append(made)
         self._parameters.append(views)
+
+    def _add_groups(self, optimiser: torch.optim.Optimizer, parameters: list[nn.Parameter]) -> None:
+        """Let a copy have the groups that were added after ``base`` was made."""
+        for members in self.vector.members[len(optimiser.param_groups) :]:
+            optimiser.add_param_group({"params": parameters[members]})
 
     def _bind(self, points: Tensor) -> None:
         """Let the copies' parameters be views of these points."""
         at = points.data_ptr(), self.vector.d
         if at == self._at:
             return
-        for row, optimiser, parameters in zip(
-            points.view(-1, self.vector.d), self.copies, self._parameters, strict=True
-        ):
-            views = self.vector.views(row)
-            for parameter, view in zip(parameters, views, strict=False):
+        for row, parameters in zip(points.view(-1, self.vector.d), self._parameters, strict=True):
+            for parameter, view in zip(parameters, self.vector.views(row), strict=True):
                 parameter.data = view
-            for members in self.vector.members[len(optimiser.param_groups) :]:
-                added = [nn.Parameter(view) for view in views[members]]
-                optimiser.add_param_group({"params": added})
-                parameters += added
         self._at = at

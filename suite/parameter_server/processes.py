@@ -53,7 +53,8 @@ class TrainingJob:
     """What is trained by which processes, and how. Functions and ``x0`` [d] must be the same on every process.
 
     ``fetch`` takes (learner, number) to a mini-batch, ``gradient`` (weights [d], mini-batch) to its loss and
-    gradient [d]. ``n`` is 0 for hardsync.
+    gradient [d]. ``n`` is 0 for hardsync. A statistics server applies ``evaluate`` to the weights [d] after every
+    ``epoch`` updates; the layout has one if and only if there is ``evaluate``.
     """
 
     layout: Layout
@@ -64,6 +65,8 @@ class TrainingJob:
     optimizer: Optimizer
     rate: Callable[[int], float]
     updates: int
+    evaluate: Callable[[Tensor], float] | None = None
+    epoch: int = 1
 
 
 def updating(x0: Tensor, n: int, learners: int, optimizer: Optimizer, rate: Callable[[int], float]) -> Update:
@@ -167,7 +170,7 @@ class Learner:
                 message.wait(timedelta(seconds=AWAITED))  # it may not be listening
 
 
-def learn(job: TrainingJob, learner: Learner, downcast: Downcast | None) -> Learner:
+def learn(job: TrainingJob, learner: Learner, downcast: Downcast | None, reports: Reports) -> Learner:
     """A learner's part: computes, pushes, and takes up newer weights, until it is told to stop.
 
     Raises WorkerLost with the name of the process that is gone.
@@ -182,7 +185,9 @@ def learn(job: TrainingJob, learner: Learner, downcast: Downcast | None) -> Lear
             began = time.perf_counter()
             loss, gradient = job.gradient(x, drawn)
             computed = time.perf_counter()
-            message = learner.push(torch.cat([gradient, gradient.new_tensor([loss])]))
+            value = gradient.new_tensor([loss])
+            reports.tell(learner.number, learner.timestamp, value)
+            message = learner.push(torch.cat([gradient, value]))
             if downcast is None:
                 x = learner.exchange(message, x)
             else:
@@ -195,8 +200,8 @@ def learn(job: TrainingJob, learner: Learner, downcast: Downcast | None) -> Lear
             learner.ledger.cycle(computed - began, time.perf_counter() - computed)
 
 
-def train(group: Group, job: TrainingJob) -> Served | Learner | None:
-    """Train; the root returns Served, another server None.
+def train(group: Group, job: TrainingJob) -> Served | Learner | Observed | None:
+    """Train; the root returns Served, another server None, a statistics server Observed.
 
     Raises ValueError where processes differ or are not those of the layout, and where adv* is to wait for weights;
     WorkerLost with the name of a process that is gone.
@@ -208,16 +213,32 @@ def train(group: Group, job: TrainingJob) -> Served | Learner | None:
         raise ValueError("Rudra-adv* does not wait for weights, so it cannot run hardsync; use n of 1 or more")
     if group.size != layout.processes:
         raise ValueError(f"{layout.learners} learners need {layout.processes} processes, and here are {group.size}")
-    facts = {"architecture": layout.architecture, "n": job.n, "updates": job.updates}
-    pushes, weights = connect(group, facts, job.x0, layout.pushes, layout.weights)
+    if (job.evaluate is not None) != bool(layout.reports):
+        raise ValueError("evaluate and a layout with tested=True need each other")
+    facts = {"architecture": layout.architecture, "n": job.n, "updates": job.updates, "epoch": job.epoch}
+    pushes, weights, told = connect(group, facts, job.x0, layout.pushes, layout.weights, layout.reports)
     rank = group.rank
+    if job.evaluate and rank == layout.processes - 1:
+        return observe(told[0], told[1:], job.evaluate, job.x0)
+    reports = Reports(told, group)
+    try:
+        return take_part(rank, job, pushes, weights, reports)
+    finally:
+        reports.close()
+
+
+def take_part(
+    rank: int, job: TrainingJob, pushes: list[Connection], weights: list[Connection], reports: Reports
+) -> Served | Learner | None:
+    """The part of a server or a learner, of which ``pushes`` and ``weights`` are all connections."""
+    layout = job.layout
     below = [pair for pair in pushes if pair.upper == rank]
     above = [pair for pair in pushes if pair.lower == rank]
     sends = [pair for pair in weights if pair.upper == rank]
     receives = [pair for pair in weights if pair.lower == rank]
     if rank >= layout.first:
         downcast = Downcast(receives[0], sends, job.x0) if receives else None
-        learner = learn(job, Learner(above[0], rank - layout.first, layout), downcast)
+        learner = learn(job, Learner(above[0], rank - layout.first, layout), downcast, reports)
         if downcast:
             downcast.thread.join()
         return learner
@@ -225,7 +246,10 @@ def train(group: Group, job: TrainingJob) -> Served | Learner | None:
         Inner(below, layout, rank, job.x0, above[0], waits=layout.architecture == "adv").run()
         return None
     update = updating(job.x0, job.n, layout.learners, job.optimizer, job.rate)
-    root = Root(below, layout, job.n, job.x0, update, job.updates, downcast=sends[0] if sends else None)
+    root = Root(
+        below, layout, job.n, job.x0, update, job.updates, downcast=sends[0] if sends else None,
+        tell=lambda timestamp, x: None if timestamp % job.epoch else reports.tell(timestamp, 0, x),
+    )  # fmt: skip
     root.run()
     return root.served
 
@@ -245,38 +269,42 @@ class Observed:
 
 
 class Reports:
-    """What one process tells the statistics server: in order, by a thread of its own."""
+    """What one process tells the statistics server, if there is one: in order, by a thread of its own."""
 
-    def __init__(self, server: Connection, patience: float):
-        """``patience``: seconds of silence after which the server is told that this process is alive."""
-        self.server, self.patience = server, patience
+    def __init__(self, connections: list[Connection], group: Group):
+        """``connections``: of all processes to the statistics server."""
+        self.patience = group.timeout / 3  # seconds of silence after which it is told that this process is alive
         self.waiting: SimpleQueue[tuple[int, int, Tensor] | None] = SimpleQueue()
-        self.thread = threading.Thread(target=self.run, daemon=True)
-        self.thread.start()
+        own = [pair for pair in connections if pair.lower == group.rank]
+        self.threads = [threading.Thread(target=self.run, args=(server,), daemon=True) for server in own]
+        for thread in self.threads:
+            thread.start()
 
     def tell(self, first: int, second: int, vector: Tensor) -> None:
         """Two integers and a vector, which must not be written to afterwards. Returns at once."""
-        self.waiting.put((first, second, vector))
+        if self.threads:
+            self.waiting.put((first, second, vector))
 
     def close(self) -> None:
         """Return when all has been delivered, or the server is lost."""
         self.waiting.put(None)
-        self.thread.join()
+        for thread in self.threads:
+            thread.join()
 
-    def run(self) -> None:
+    def run(self, server: Connection) -> None:
         with contextlib.suppress(*BROKEN):
             while True:
                 try:
                     told = self.waiting.get(timeout=self.patience)
                 except Empty:
-                    self.server.send(ALIVE)
+                    server.send(ALIVE)
                     continue
                 if told is None:
-                    self.server.send(END)
+                    server.send(END)
                     return
                 first, second, vector = told
-                self.server.send(TELL, first, second)
-                self.server.send_vector(vector)
+                server.send(TELL, first, second)
+                server.send_vector(vector)
 
 
 def observe(

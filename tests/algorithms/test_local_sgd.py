@@ -100,6 +100,7 @@ def test_one_worker_of_local_sgd_is_the_optimizer_alone():
         (LocalSGD, {"h": 0}, "h=0"),
         (PostLocalSGD, {"switch": -1}, "switch=-1"),
         (DiLoCo, {"alpha": 0.0}, "alpha=0.0"),
+        (DiLoCo, {"alpha": float("nan")}, "alpha=nan"),
         (DiLoCo, {"momentum": 1.0}, "momentum=1.0"),
     ],
 )

@@ -120,6 +120,7 @@ def test_a_group_that_is_added_is_stepped_by_the_base_and_restart_forgets():
         (lambda m: SMA(m, base=optim.LBFGS, lr=0.1), ValueError, "LBFGS asks for more gradients within a step"),
         (lambda m: SMA(m, base=optim.AdamW(m.parameters()), lr=0.1), ValueError, "has its own lr; leave it out"),
         (lambda m: SMA(m, base=SMA(network(), lr=0.1)), ValueError, "base must be an optimiser of one learner"),
+        (lambda m: SMA(m, base="AdamW", lr=0.1), TypeError, "or make, a torch.optim.Optimizer, not 'AdamW'"),
         (
             lambda m: SMA(m, base=lambda params, lr: {}, lr=0.1),
             TypeError,

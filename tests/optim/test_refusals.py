@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from door import network
@@ -39,12 +40,15 @@ def test_a_negative_setting_and_a_missing_number_are_refused_and_none_is_a_setti
         (PostLocalSGD, "switch", 0),
         (partial(ISGD, zeta=0.1), "batches", 2),
         (MAKERS["Softsync"], "updates", 1),
+        *((make, "learners", 1) for make in (LocalSGD, DiLoCo, MAKERS["Softsync"])),
     ],
 )
 def test_numbers_of_updates_and_steps_are_whole(make: Callable[..., Any], setting: str, least: int):
     for value in (least - 1, least + 0.5):
-        with pytest.raises(ValueError, match=rf"^{setting}={value} must be a whole number of at least {least}"):
+        with pytest.raises(ValueError, match=rf"{setting}={value} must be a whole number of at least {least}"):
             make(network(), **{"lr": 0.1, setting: value})
+    plain, counted = (make(network(), **{"lr": 0.1, setting: kind(least + 1)}) for kind in (int, np.int64))
+    plain.load_state_dict(counted.state_dict())
 
 
 @pytest.mark.parametrize(

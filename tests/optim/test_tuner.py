@@ -76,21 +76,28 @@ def test_learners_join_at_the_centre_and_the_last_leaves_by_hand(monkeypatch: py
     assert first == pytest.approx((z + d[0], z), abs=1e-6)
 
 
+@pytest.mark.parametrize("late", [False, True], ids=["", "a group is added"])
 @pytest.mark.parametrize("options", [{"momentum": 0.9}, {"fused": False}, {"base": torch.optim.AdamW}], ids=str)
 def test_a_tuned_training_is_resumed_to_the_same_bits(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, options: dict[str, Any]
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, options: dict[str, Any], late: bool
 ):
     """Saved within a round of two learners: when the number is settled, and before, which costs one reading."""
-    module = network()
-    opt = made(monkeypatch, module, **options)
+
+    def begun() -> tuple[nn.Module, SMA]:
+        module = network()
+        opt = made(monkeypatch, module, params=module[4:].parameters() if late else None, **options)
+        if late:
+            opt.add_param_group({"params": module[0].parameters(), "lr": 0.02})
+        return module, opt
+
+    module, opt = begun()
     for t in range(44):
         step(opt, module, t)
         if t in (10, 38):
             opt.save(tmp_path / str(t))
             assert (opt.learners, len(opt._losses)) == (2, 1)
     for saved, last in ((38, 44), (10, 48)):
-        other = network()
-        again = made(monkeypatch, other, **options)
+        other, again = begun()
         again.resume(tmp_path / str(saved))
         for t in range(saved + 1, last):
             step(again, other, t)

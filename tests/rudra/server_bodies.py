@@ -14,7 +14,7 @@ from torch import Tensor
 
 from suite.communication.group import Group, WorkerLost
 from suite.parameter_server.messages import Layout
-from suite.parameter_server.processes import TrainingJob, train
+from suite.parameter_server.processes import Observed, TrainingJob, train
 from suite.parameter_server.servers import Served
 from suite.training.optimizers import CaffeSGD
 
@@ -93,16 +93,21 @@ def dyadic_rows(learner: int, number: int) -> Tensor:
     return (torch.arange(4, dtype=torch.float64) * (3 * learner + 1) + 5 * number) % 8
 
 
-def tree_job(architecture: str, n: int, updates: int, gradient: Any = dyadic) -> TrainingJob:
-    layout = Layout(4, architecture, per_leaf=2, fan_out=2)
+def tree_job(architecture: str, n: int, updates: int, gradient: Any = dyadic, evaluate: Any = None) -> TrainingJob:
+    layout = Layout(4, architecture, per_leaf=2, fan_out=2, tested=evaluate is not None)
     return TrainingJob(
         layout, n, torch.zeros(4, dtype=torch.float64), dyadic_rows, gradient,
-        CaffeSGD(0.5), lambda t: 0.125, updates,
+        CaffeSGD(0.5), lambda t: 0.125, updates, evaluate, epoch=2,
     )  # fmt: skip
 
 
+def size(x: Tensor) -> float:
+    return float(x.square().sum())
+
+
 def serve_tree(group: Group, architecture: str, n: int, updates: int) -> Any:
-    return plain(train(group, tree_job(architecture, n, updates)))
+    found = train(group, tree_job(architecture, n, updates, evaluate=size))
+    return (found.losses, found.tests) if isinstance(found, Observed) else plain(found)
 
 
 def lose_a_server(group: Group, architecture: str, which: int, report: str) -> None:

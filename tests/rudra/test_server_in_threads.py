@@ -55,10 +55,10 @@ def rate(t: int) -> float:
 @pytest.mark.parametrize(("learners", "n"), [(1, 0), (1, 1), (3, 0), (3, 1), (3, 3)])
 def test_a_job_has_the_values_of_its_recorded_clocks(learners: int, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     above, below = connected(learners)
-    ends = lambda group, *others: [[below[group.rank - 1]] if group.rank else above, []]
+    ends = lambda group, *others: [[below[group.rank - 1]] if group.rank else above, [], []]
     monkeypatch.setattr(processes, "connect", ends)
     job = replace(bodies.base_job(n, 12, bodies.gradient, learners), rate=rate)
-    groups: list[Any] = [SimpleNamespace(rank=rank, size=learners + 1) for rank in range(learners + 1)]
+    groups: list[Any] = [SimpleNamespace(rank=rank, size=learners + 1, timeout=60) for rank in range(learners + 1)]
     with ThreadPoolExecutor(learners + 1) as threads:
         served, *others = threads.map(lambda group: processes.train(group, job), groups)
     versions, velocity = [bodies.start()], torch.zeros_like(bodies.start())

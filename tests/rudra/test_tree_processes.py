@@ -20,28 +20,38 @@ pytestmark = pytest.mark.processes
 LEARNERS, UPDATES = 4, 6
 
 
-def followed(turns: list[Turn], n: int) -> torch.Tensor:
-    """The weights that the algorithm of the simulation comes to by these vector clocks."""
+def followed(turns: list[Turn], n: int) -> list[torch.Tensor]:
+    """The weights that the algorithm of the simulation comes to by these vector clocks, from the start on."""
     algorithm = rudra.Softsync(CaffeSGD(0.5), Local(LEARNERS), LEARNERS, n)
-    state, versions = algorithm.init(torch.zeros(4, dtype=torch.float64)), []
+    state = algorithm.init(torch.zeros(4, dtype=torch.float64))
+    versions = [state.x]
     for turn in turns:
-        versions.append(state.x)
         sums: dict[int, Any] = {}
         for entry in turn.entries:
             gradient = bodies.dyadic(versions[entry.read], bodies.dyadic_rows(entry.worker, entry.number))[1]
             sums[entry.read] = sums.get(entry.read, 0) + gradient
         rate = torch.tensor(0.125, dtype=torch.float64)
         state = algorithm.update(state, turn, torch.zeros(1), torch.stack([sums[at] for at in sorted(sums)]), rate)
-    return state.x
+        versions.append(state.x)
+    return versions
 
 
 @pytest.mark.parametrize(("architecture", "n"), [("base", 0), ("adv", 2), ("adv*", 2)])
 def test_weights_are_those_of_the_recorded_clocks_to_the_bit(architecture: str, n: int) -> None:
     servers = 1 if architecture == "base" else 3
-    served, *others = spawn(bodies.serve_tree, servers + LEARNERS, architecture, n, UPDATES, timeout=30)
+    found = spawn(bodies.serve_tree, servers + LEARNERS + 1, architecture, n, UPDATES, timeout=30)
+    served, *others, (losses, tests) = found
     turns = [Turn(t, tuple(GradientRef(*entry) for entry in entries)) for t, entries in served["turns"]]
     assert [turn.t for turn in turns] == list(range(UPDATES))
-    assert served["x"] == followed(turns, n).tolist()
+    versions = followed(turns, n)
+    assert served["x"] == versions[-1].tolist()
+    # The statistics server has tested the weights of every second update, and has heard every gradient's loss.
+    assert tests == [(t, bodies.size(versions[t])) for t in range(2, UPDATES + 1, 2)]
+    assert len(losses) == sum(others[servers - 1 :])
+    assert all(
+        loss == bodies.dyadic(versions[read], bodies.dyadic_rows(learner, number))[0]
+        for learner, number, read, loss in losses
+    )
     heard = {entry.worker for turn in turns for entry in turn.entries}
     assert heard == set(range(LEARNERS)) or n > 0  # under softsync nobody waits for a learner that is late
     for learner, pushed in enumerate(others[servers - 1 :]):
