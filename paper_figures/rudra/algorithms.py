@@ -1,25 +1,14 @@
-"""The protocols of section 3.1 (hardsync, async, n-softsync): how stale gradients are, in simulated runs; and Eq. 7.
-
-By Eq. 7 hardsync depends on mu lambda alone. Eqs. 1 to 6 are held by tests of the update rules.
-"""
+"""The protocols of section 3.1 (hardsync, async, n-softsync): how stale gradients are, in simulated runs."""
 
 from __future__ import annotations
 
-from paper_figures.rudra import errors
-from paper_figures.rudra.plans import BASELINE, SLOW, SPLITS, protocol_groups, training_groups
+from paper_figures.rudra.plans import SLOW, SPLITS, protocol_groups
 from suite.papers.figure import Artifact, Figure, Frame, pd
 from suite.report.style import GRID
 
 PANEL = Artifact(
     "rudra/alg-softsync", "Staleness of gradients under each protocol", lambda profile: protocol_groups()
 )
-EQ7 = Artifact(
-    "rudra/eq7",
-    "Hardsync depends on mu lambda alone",
-    lambda profile: training_groups(profile, [BASELINE, (0, 4, 30)]),
-    beside=errors.own_seeds,
-)
-EQ7.quantities["same-error"] = errors.differences((BASELINE, (0, 4, 30)))
 
 
 @PANEL.table

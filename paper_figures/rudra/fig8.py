@@ -69,7 +69,7 @@ def table(mu: int, frame: Frame) -> pd.DataFrame:
         for learners, speedup in zip(LEARNERS, values, strict=True):
             row = (splitting(protocol, learners) if learners > 1 else 0, mu, learners)
             about = {"protocol": protocol, "learners": learners}
-            found.append(about | {"source": times.source(row in CALIBRATED), "speedup": speedup})
+            found.append(about | {"source": times.source_of(row in CALIBRATED), "speedup": speedup})
             if BASELINE[1] == mu and row in PRINTED and row != BASELINE:
                 printed = printed_seconds(BASELINE) / printed_seconds(row)
                 found.append(about | {"source": "printed", "speedup": printed})

@@ -42,7 +42,7 @@ def table(frame: Frame) -> pd.DataFrame:
             about = {"configuration": name.removesuffix("-time").replace("-star", "*"), "error": error}
             hours = minutes[TABLE4[name]] * EPOCHS / 60
             found.append(about | {"source": "printed", "hours": printed_value(claim) * EPOCHS / 60})
-            found.append(about | {"source": times.source(name in CALIBRATED4), "hours": hours})
+            found.append(about | {"source": times.source_of(name in CALIBRATED4), "hours": hours})
     return pd.DataFrame(found)
 
 

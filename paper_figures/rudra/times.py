@@ -50,7 +50,7 @@ def left_out(frame: Frame) -> dict[tuple[Any, ...], Interval]:
     }
 
 
-def source(calibrated: bool) -> str:
+def source_of(calibrated: bool) -> str:
     """What a predicted time is called: a row that the model was calibrated on is no test of it."""
     return FITTED if calibrated else HELD_OUT
 
@@ -58,7 +58,7 @@ def source(calibrated: bool) -> str:
 def told(frame: Frame, row: tuple[Any, ...], printed: float, calibrated: bool) -> list[dict[str, Any]]:
     """A row's time for a table: as printed, as predicted, and of a calibration row as the others predict it."""
     found = [{"source": "printed", "value": printed}]
-    found.append({"source": source(calibrated), "value": predicted(frame)[row]})
+    found.append({"source": source_of(calibrated), "value": predicted(frame)[row]})
     if other := left_out(frame).get(row):
         found.append({"source": LEFT_OUT, "value": other.mean, "low": other.low, "high": other.high})
     return found

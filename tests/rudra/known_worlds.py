@@ -8,7 +8,6 @@ from typing import Any
 from fabricated_frames import frame_of
 
 from paper_figures.rudra import stand_in
-from paper_figures.rudra.cifar import ALONG_TREES, STALER
 from paper_figures.rudra.plans import (
     BASELINE,
     CALIBRATED,
@@ -21,6 +20,7 @@ from paper_figures.rudra.plans import (
     printed_seconds,
 )
 from paper_figures.rudra.settings import BATCHES, LEARNERS, Configuration, grid
+from paper_figures.rudra.table2 import ALONG_TREES, STALER
 from paper_figures.rudra.table4 import printed_minutes
 from suite.papers.artifact import Frame
 from suite.papers.catalogue import paper, printed_value

@@ -12,7 +12,7 @@ from fabricated_frames import frame_of, student
 from known_worlds import PANELS, PRODUCTS, ROWS, halved, imagenet, quantity, trainings, world
 from scipy import stats
 
-from paper_figures.rudra import cifar, errors, settings
+from paper_figures.rudra import errors, settings, table2
 from paper_figures.rudra.plans import BASELINE, TABLE2, TABLE3, label, printed_error
 from paper_figures.rudra.settings import LEARNERS, Configuration
 from suite.claims.intervals import Interval
@@ -43,7 +43,7 @@ SAMPLED = [
     "alpha0 of 4-softsync",
     "alpha0/4",
     "hardsync at alpha0",
-    cifar.ALONG_TREES,
+    table2.ALONG_TREES,
 ]
 FINALS = {group: sample(group) for group in SAMPLED}
 ALIKE = {"epoch": 140.0, "mean_staleness": 1.0}
@@ -71,7 +71,7 @@ def mean(rows: range) -> dict[str, float]:
 KNOWN: dict[str, list[dict[str, float]]] = {
     **{f"table2/r{at:02d}-test-error": [{label(row): 1.0}] for at, row in enumerate(TABLE2, 1)},
     "table2/staleness-irrelevant": [step((1, 4, 30), (30, 4, 30)), step((1, 32, 30), (30, 32, 30))],
-    "table2/adv-star-keeps-error": [step((1, 4, 30), cifar.ALONG_TREES)],
+    "table2/adv-star-keeps-error": [step((1, 4, 30), table2.ALONG_TREES)],
     "table2/error-monotone-in-product": [
         {name: -weight for name, weight in mean(a).items()} | mean(b) for a, b in pairwise(PRODUCTS)
     ],
@@ -159,19 +159,19 @@ def test_the_spread_is_our_own_or_borrowed() -> None:
 
 def test_agreement_by_hand() -> None:
     """Squared differences 0, 1, 4 have the mean 5/3; (1, 2, 3, 4) and (1, 2, 4, 3) correlate by 0.8."""
-    apart, _ = cifar.agreement([10.0, 20.0, 30.0], [10.0, 21.0, 28.0])
+    apart, _ = table2.agreement([10.0, 20.0, 30.0], [10.0, 21.0, 28.0])
     assert (apart.mean, apart.low) == (pytest.approx(math.sqrt(5 / 3)), 0.0)
-    _, together = cifar.agreement([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 4.0, 3.0])
+    _, together = table2.agreement([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 4.0, 3.0])
     assert together.mean == pytest.approx(0.8)
     ends = [math.tanh(math.atanh(0.8) + sign * 1.959964) for sign in (-1, 1)]
     assert (together.low, together.high, together.n) == (*map(pytest.approx, ends), 1)
     squares = student([1.0, 4.0, 9.0, 16.0])
-    apart, together = cifar.agreement([1.0, 2.0, 3.0, 4.0], [2.0, 4.0, 6.0, 8.0])
+    apart, together = table2.agreement([1.0, 2.0, 3.0, 4.0], [2.0, 4.0, 6.0, 8.0])
     assert apart == Interval(*(pytest.approx(math.sqrt(max(0.0, end))) for end in squares), 1, 3)  # type: ignore[arg-type]
     assert (together.mean, together.low, together.high) == pytest.approx((1, 1, 1))
-    _, together = cifar.agreement([3.0, 2.0, 1.0], [1.0, 2.0, 2.5])
+    _, together = table2.agreement([3.0, 2.0, 1.0], [1.0, 2.0, 2.5])
     assert (together.mean, together.low, together.high) == (pytest.approx(-0.981981), -1, 1)  # three say nothing
-    assert cifar.agreement([1.0, 2.0, 3.0], [2.0, 2.0, 2.0])[1] == Interval(0, 0, 0, 1)
+    assert table2.agreement([1.0, 2.0, 3.0], [2.0, 2.0, 2.0])[1] == Interval(0, 0, 0, 1)
 
 
 @pytest.mark.parametrize(
@@ -304,7 +304,7 @@ def test_rates_schedules_and_data_are_the_papers() -> None:
 def test_tables_hold_what_is_printed_and_what_is_stored() -> None:
     panel: Artifact = PANELS["rudra/table2"]
     frame = world(True)
-    table = cifar.table(frame)
+    table = table2.table(frame)
     printed = table[table["source"] == "printed"].pivot(index="row", columns="quantity", values="value")
     assert printed.loc["(18, 64, 18)"].to_dict() == {"test error": 28.31, "time": 1713}
     assert len(printed) == 23
@@ -312,9 +312,9 @@ def test_tables_hold_what_is_printed_and_what_is_stored() -> None:
     each = panel.quantities["r01-test-error"]
     ((value, low, high),) = each.of(frame).spans
     assert ours[["value", "low", "high"]].iloc[2].tolist() == pytest.approx([value, low, high])
-    found = cifar.against_print(frame)
+    found = table2.against_print(frame)
     assert [row for row, _, _ in found] == list(dict.fromkeys([BASELINE, *TABLE3, *TABLE2]))
-    assert cifar.distance(found) == pytest.approx((0.0, 1.0))
+    assert table2.distance(found) == pytest.approx((0.0, 1.0))
 
 
 # ---------------------------------------------------------------- trainings that serve several configurations

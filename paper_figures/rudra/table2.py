@@ -1,14 +1,13 @@
-"""Tables 2 and 3: CIFAR-10's error and time of 23 configurations, and of the five best beside one learner's.
+"""Table 2: error and time of 23 configurations; those of about equal mu lambda have about equal errors.
 
-Configurations of about equal mu lambda have about equal errors. Errors come from training at full size, times of the
-paper's machine from the calibrated cost model. Below Table 2 stands every error that was trained in full, those of
-Table 3 too, against the one that is printed. Three rows of Table 3 stand in Table 2 as well, where their claims are.
+Errors come from training at full size, times of the paper's machine from the calibrated cost model. Below the table
+stands every error that was trained in full, those of Table 3 too, against the one that is printed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import permutations
@@ -16,7 +15,8 @@ from statistics import correlation, fmean
 from typing import Any
 
 from paper_figures.rudra import errors, plans, times
-from paper_figures.rudra.drawing import about, dots, logarithmic
+from paper_figures.rudra.drawing import cifar_rows, draw_cifar
+from paper_figures.rudra.errors import OWN, finals, is_whole, own_seeds
 from paper_figures.rudra.settings import EPOCHS, Configuration, at_profile
 from suite.claims.estimate import Estimate
 from suite.claims.intervals import LEVEL, Interval, mean_interval, quantile
@@ -25,7 +25,6 @@ from suite.report.style import GRID, PALETTE
 
 GROUPS = (128, 256, 512, 1024)  # about mu lambda
 STALER = (1, 4, 30)  # trained along Rudra-adv*, too
-BEST = [*plans.TABLE3, plans.BASELINE]
 ALONG_TREES = f"{plans.label(STALER)} in Rudra-adv*"
 
 
@@ -36,19 +35,11 @@ def runs(profile: str) -> Groups:
 
 def beside(profile: str) -> Groups:
     """Trainings of Table 3, and the seeds that give the spread."""
-    return {**plans.training_groups(profile, [plans.BASELINE, *plans.TABLE3]), **errors.own_seeds(profile)}
+    return {**plans.training_groups(profile, [plans.BASELINE, *plans.TABLE3]), **own_seeds(profile)}
 
 
-def runs_of_the_best(profile: str) -> Groups:
-    longer = {"without drops": at_profile(plans.BASELINE, profile, drops=False)} if profile == "paper" else {}
-    return {**times.cifar_table(profile, BEST), **longer}
-
-
-PANEL2 = Artifact(
+PANEL = Artifact(
     "rudra/table2", "Error and time of configurations of about equal mu lambda", runs, size=(9.0, 9.6), beside=beside
-)
-PANEL3 = Artifact(
-    "rudra/table3", "The five best configurations", runs_of_the_best, size=(9.0, 3.2), beside=errors.own_seeds
 )
 
 
@@ -61,13 +52,13 @@ def members(group: int) -> list[Configuration]:
 
 
 for at, row in enumerate(plans.TABLE2, 1):
-    PANEL2.quantities[f"r{at:02d}-test-error"] = errors.mean(row)
+    PANEL.quantities[f"r{at:02d}-test-error"] = errors.mean(row)
     if row in plans.CALIBRATED:
-        PANEL2.quantities[f"r{at:02d}-left-out"] = times.left_out_of(row)
+        PANEL.quantities[f"r{at:02d}-left-out"] = times.left_out_of(row)
     else:
-        PANEL2.quantities[f"r{at:02d}-training-time"] = times.time_of(row)
-PANEL2.quantities["staleness-irrelevant"] = errors.differences(*(((1, mu, 30), (30, mu, 30)) for mu in (4, 32)))
-PANEL2.quantities["error-monotone-in-product"] = errors.steps(*map(members, GROUPS))
+        PANEL.quantities[f"r{at:02d}-training-time"] = times.time_of(row)
+PANEL.quantities["staleness-irrelevant"] = errors.differences(*(((1, mu, 30), (30, mu, 30)) for mu in (4, 32)))
+PANEL.quantities["error-monotone-in-product"] = errors.steps(*map(members, GROUPS))
 
 
 def about_trees(frame: Frame) -> str:
@@ -76,10 +67,10 @@ def about_trees(frame: Frame) -> str:
     return f"mean staleness of {base:.2f} and {trees:.2f} updates"
 
 
-PANEL2.quantities["adv-star-keeps-error"] = replace(errors.differences((STALER, ALONG_TREES)), note=about_trees)
+PANEL.quantities["adv-star-keeps-error"] = replace(errors.differences((STALER, ALONG_TREES)), note=about_trees)
 
 
-@PANEL2.quantity("one-softsync-fastest", times.TIMES)
+@PANEL.quantity("one-softsync-fastest", times.TIMES)
 def fastest(frame: Frame) -> float:
     """Share of groups of which 1-softsync has the shortest predicted time."""
     seconds = times.predicted(frame)
@@ -87,7 +78,7 @@ def fastest(frame: Frame) -> float:
     return sum(by_one) / len(by_one)
 
 
-@PANEL2.quantity("time-falls-with-lambda", times.TIMES)
+@PANEL.quantity("time-falls-with-lambda", times.TIMES)
 def falls(frame: Frame) -> float:
     """Share of pairs of a group with different numbers of learners of which the larger number takes less time."""
     seconds = times.predicted(frame)
@@ -116,13 +107,13 @@ def over_table(which: int, frame: Frame) -> Interval:
     """A measure of ``agreement`` over the whole table. Raises Missing where a row has no whole run."""
     if short := len(plans.TABLE2) - len(set(plans.TABLE2).intersection(trained_in_full(frame))):
         raise Missing(f"{short} of {len(plans.TABLE2)} rows have no run of {EPOCHS} epochs")
-    ours = [fmean(errors.finals(frame, plans.label(row))) for row in plans.TABLE2]
+    ours = [fmean(finals(frame, plans.label(row))) for row in plans.TABLE2]
     return agreement([plans.printed_error(row) for row in plans.TABLE2], ours)[which]
 
 
 for name, which in (("errors-rms", 0), ("errors-correlation", 1)):
     note = f"interval over the {len(plans.TABLE2)} rows"
-    PANEL2.quantity(name, map(plans.label, plans.TABLE2), seeds=FIRST, note=note)(partial(over_table, which))
+    PANEL.quantity(name, map(plans.label, plans.TABLE2), seeds=FIRST, note=note)(partial(over_table, which))
 
 
 # ---------------------------------------------------------------- what was trained in full, against print
@@ -132,7 +123,7 @@ def trained_in_full(frame: Frame) -> list[Configuration]:
     """The rows of Tables 2 and 3 that are stored and were trained for all epochs, or diverged."""
     rows = dict.fromkeys([plans.BASELINE, *plans.TABLE3, *plans.TABLE2])
     stored = {row: frame.results(plans.label(row)) for row in rows}
-    return [row for row, runs in stored.items() if runs and all(map(errors.is_whole, runs))]
+    return [row for row, runs in stored.items() if runs and all(map(is_whole, runs))]
 
 
 def against_print(frame: Frame) -> list[tuple[Configuration, float, Estimate]]:
@@ -154,14 +145,14 @@ def in_full(frame: Frame) -> list[str]:
     return groups
 
 
-@PANEL2.quantity("against-print", in_full, seeds=FIRST, beside=errors.OWN, note="rms in points, correlation, rows")
+@PANEL.quantity("against-print", in_full, seeds=FIRST, beside=OWN, note="rms in points, correlation, rows")
 def whole_distance(frame: Frame) -> list[float]:
     """The distance from print over all rows trained in full, and how many they are."""
     found = against_print(frame)
     return [*distance(found), len(found)]
 
 
-@PANEL2.quantity("seeds-a-row", in_full, seeds=FIRST, beside=errors.OWN)
+@PANEL.quantity("seeds-a-row", in_full, seeds=FIRST, beside=OWN)
 def most_seeds(frame: Frame) -> float:
     return max(measured.n for _, _, measured in against_print(frame))
 
@@ -172,61 +163,21 @@ def seeds_spread(frame: Frame) -> tuple[float, str]:
     return errors.spread([], list(own.values()))[0], "our seeds" if own else "rows in print"
 
 
-PANEL2.quantity("spread", beside=errors.OWN)(lambda frame: seeds_spread(frame)[0])
-PANEL2.quantity("spread-is-borrowed", beside=errors.OWN)(
-    lambda frame: float(seeds_spread(frame)[1] == "rows in print")
-)
-PANEL2.quantities["stalest-against-hardsync"] = errors.steps((0, 4, 30), (30, 4, 30))
-
-
-PANEL3.quantities["baseline-error"] = errors.mean(plans.BASELINE)
-PANEL3.quantities["cifar10-model-schedule-essential"] = errors.steps(plans.BASELINE, "without drops")
-PANEL3.quantities["baseline-left-out"] = times.left_out_of(plans.BASELINE)
-for at, row in enumerate(plans.TABLE3, 1):
-    if row[0] == 0:
-        PANEL3.quantities[f"r{at:02d}-test-error"] = errors.mean(row)
-        PANEL3.quantities[f"r{at:02d}-training-time"] = times.time_of(row)
+PANEL.quantity("spread", beside=OWN)(lambda frame: seeds_spread(frame)[0])
+PANEL.quantity("spread-is-borrowed", beside=OWN)(lambda frame: float(seeds_spread(frame)[1] == "rows in print"))
+PANEL.quantities["stalest-against-hardsync"] = errors.steps((0, 4, 30), (30, 4, 30))
 
 
 # ---------------------------------------------------------------- drawing
 
 
-def rows_of(configurations: Iterable[Configuration], frame: Frame) -> pd.DataFrame:
-    """Errors in % and seconds of configurations, a row per value.
-
-    Columns: row (the paper's label), n, mu, learners, quantity ("test error" or "time"), source ("printed", WHOLE,
-    SHORT, HELD_OUT, FITTED, LEFT_OUT), seed, epochs, value, low, high. Errors of ours stand where runs are stored;
-    ``low`` and ``high`` are the 95% interval of their claim, that of the mean over a row's seeds.
-    """
-    found: list[dict[str, Any]] = []
-    for row in configurations:
-        printed = {"source": "printed", "value": plans.printed_error(row)}
-        seconds = times.told(frame, row, plans.printed_seconds(row), row in plans.CALIBRATED)
-        for quantity, values in (("test error", [printed, *errors.trained(frame, row)]), ("time", seconds)):
-            found += [about(row) | {"quantity": quantity} | value for value in values]
-    return pd.DataFrame(found)
-
-
-def draw_rows(table: pd.DataFrame, figure: Figure) -> None:
-    """Errors on the left, times on the right, a line of the table each."""
-    left, right = figure.subplots(1, 2, sharey=True)
-    names = list(dict.fromkeys(table["row"]))
-    dots(left, table[table["quantity"] == "test error"], names)
-    left.set(xlabel="test error (%), with 95% intervals", ylabel="(n, mu, lambda)")
-    dots(right, table[table["quantity"] == "time"], names)
-    right.set(xlabel="time of 140 epochs (s)")
-    logarithmic(right)
-    for axes in (left, right):
-        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
-
-
-@PANEL2.table
+@PANEL.table
 def table(frame: Frame) -> pd.DataFrame:
-    """The 23 rows, as ``rows_of`` has them."""
-    return rows_of(plans.TABLE2, frame)
+    """The 23 rows, as ``cifar_rows`` has them."""
+    return cifar_rows(plans.TABLE2, frame)
 
 
-@PANEL2.drawing
+@PANEL.drawing
 def draw(frame: Frame, figure: Figure) -> None:
     """Printed errors and times of 23 configurations, and ours with 95% intervals; the cost model is fitted to
     crosses. Below, our errors over the printed ones beside the diagonal.
@@ -234,7 +185,7 @@ def draw(frame: Frame, figure: Figure) -> None:
     found = against_print(frame)
     parts: Any = figure.subfigures(2, 1, height_ratios=(9, 4)) if found else (figure,)
     above = parts[0]
-    draw_rows(table(frame), above)
+    draw_cifar(table(frame), above)
     if found:
         draw_diagonal(frame, found, parts[1].subplots())
     for group in GROUPS:
@@ -281,20 +232,3 @@ def draw_diagonal(frame: Frame, found: list[tuple[Configuration, float, Estimate
             f"of {deviation:.2f} points between {whose}"
         )
         axes.text(1.08, 0.5, text, va="center", transform=axes.transAxes)
-
-
-@PANEL3.table
-def table_of_the_best(frame: Frame) -> pd.DataFrame:
-    """The five rows and the baseline, as ``rows_of`` has them."""
-    return rows_of(BEST, frame)
-
-
-@PANEL3.drawing
-def draw_the_best(frame: Frame, figure: Figure) -> None:
-    """Printed test errors and times of five configurations and the baseline beside ours with 95% intervals."""
-    draw_rows(table_of_the_best(frame), figure)
-    right = figure.axes[1]
-    for at, row in enumerate(plans.TABLE3):
-        gain = plans.printed_seconds(plans.BASELINE) / plans.printed_seconds(row)
-        faster = f"by print {gain:.2f} x as fast"
-        right.text(0.99, at, faster, size=8, ha="right", va="center", transform=right.get_yaxis_transform())
