@@ -53,7 +53,7 @@ class Board:
     spread: int = 0  # verdicts *reproduced* among ``empirical`` whose measurement has an interval
     follows: Counter[str] = field(default_factory=Counter)  # by row of ``properties``: numbers that are derived
     runs: Mapping[str, int] = field(default_factory=dict)  # by row of ``empirical``: runs behind it, each once
-    beside: Counter[str] = field(default_factory=Counter)  # what stand-ins say of claims that were not run
+    beside: Counter[str] = field(default_factory=Counter)  # what stand-ins say of claims and rows that were not run
     single: int = 0  # verdicts among ``empirical`` that one run decides
     decided_once: int = 0  # of those, how many decide at the claim's own size
     rows: Mapping[str, Counter[str]] = field(default_factory=dict)  # of rows of claims, counted nowhere else
@@ -129,7 +129,7 @@ def board(verdicts: Iterable[Verdict]) -> Board:
         spread=sum(v.verdict == "reproduced" and ours.spread for v, ours in measured),
         follows=Counter(v.rests_on for v in properties if v.claim.basis == "follows"),
         runs={row: len({run for v, ours in measured if v.rests_on == row for run in ours.runs}) for row in EMPIRICAL},
-        beside=Counter(filter(None, map(stand_in, empirical))),
+        beside=Counter(filter(None, map(stand_in, (*empirical, *rows)))),
         single=sum(map(on_one_run, empirical)),
         decided_once=sum(map(on_one_run, decided)),
         rows=tallies((), ((v.rests_on or NOTHING, v.verdict) for v in rows)),
@@ -213,11 +213,11 @@ def corrected(counted: Board, *, named: bool = True) -> str:
 
 
 def stand_ins(counted: Board) -> str:
-    """What stand-ins say of claims that were not run; "" for none."""
+    """What stand-ins say of claims and rows that were not run; "" for none."""
     if not counted.beside:
         return ""
     told, n = counts(counted.beside, STAND_INS.values()) or "none", counted.beside.total()
-    return f"{n} stand-in{'s' * (n > 1)} for claims not run; where the claim states a relation: {told}"
+    return f"{n} stand-in{'s' * (n > 1)} for claims and rows not run; where these state a relation: {told}"
 
 
 def apart(counted: Board, row: str) -> str:

@@ -41,7 +41,7 @@ from suite.spec import SCHEMA
 
 MANIFEST = "manifest.json"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # a fixed date: the same runs give the same bytes
-MOST_FILE = 64 * 2**20  # bytes of one unpacked file; the largest committed one has a tenth of a megabyte
+MOST_FILE = 64 * 2**20  # bytes of one unpacked file; the largest committed one has 0.8 MB
 # Bytes of all files together: what any export may unpack to, or so many times its size. The tables of runs are packed
 # already, so exports unpack to less than twice their size; to a thousand times only a bomb does.
 MOST_SMALL, MOST_RATIO = 2**28, 30

@@ -16,7 +16,7 @@ from suite.lazy import pd
 
 Table = TypeVar("Table")
 
-MOST_CELLS = 8_000_000  # rows times columns; the largest committed table has 28 thousand
+MOST_CELLS = 8_000_000  # rows times columns; the largest committed table has 210 thousand
 MOST_BYTES = 64 * 2**20  # of all columns, unpacked
 PARSING = 3 * MOST_BYTES  # address space for it: pages, columns, frame
 
