@@ -26,6 +26,7 @@ from typing import Any
 
 from ci.gpu import lacks_cuda
 from paper_figures.rudra.settings import cifar_server
+from suite.models.settings import caffe
 from suite.papers.catalogue import experiment
 from suite.runner.execute import RunnerConfig, execute
 from suite.runs.environment import machine_class, revision, versions
@@ -37,7 +38,7 @@ KNOWN = Path(__file__).with_name("nightly.json")
 TARGET, LIMIT, EVERY = 0.04, 4000, 50  # test error, updates at most, updates between tests
 CONFIDENCE = 0.999
 FIRST_NIGHT_SEED = 1_000_000  # far from the seeds of every other run
-CAFFE = {"rule": "caffe", "momentum": 0.9, "decay": 0.0005, "multipliers": True}
+LENET = caffe("caffe_lenet", 0.0005, 0.01, data={"name": "mnist", "transform": "scale"})
 
 
 def trainings(seed: int) -> dict[str, RunSpec]:
@@ -73,17 +74,9 @@ def trainings(seed: int) -> dict[str, RunSpec]:
 
 
 def _training(seed: int, algorithm: dict[str, Any], experiment: str = "train", **more: Any) -> RunSpec:
-    settings = {
-        "algorithm": algorithm,
-        "model": {"name": "caffe_lenet"},
-        "data": {"name": "mnist", "transform": "scale"},
-        "descent": CAFFE,
-        "rate": 0.01,
-        "updates": LIMIT,
-        "evaluate": {"every": EVERY},
-        "stop": {"metric": "test_error", "below": TARGET},
-    }
-    return RunSpec(experiment, settings | more, seed)
+    stop = {"metric": "test_error", "below": TARGET}
+    length = {"updates": LIMIT, "evaluate": {"every": EVERY}, "stop": stop}
+    return RunSpec(experiment, {**LENET, "algorithm": algorithm, **length, **more}, seed)
 
 
 def updates(spec: RunSpec, store: Path, data: Path | None, device: str) -> int | None:

@@ -304,13 +304,10 @@ def arrival_table(frame: Frame, printed: float, speed: Mapping[str, float] | Non
     """A row per group and seed: ``epochs`` to the ``target`` (%), NaN where it was never reached in ``trained``.
 
     Each network has a target of its own. ``speed`` is the throughput of a group over that of one learner, by which
-    its epochs are divided into ``time``, in epochs of one learner; 1 without. Given, only its groups are shown.
+    its epochs are divided into ``time``, in epochs of one learner; 1 without.
     """
-    chosen = [name for name in trained(frame) if speed is None or name in speed]
-    if not chosen:
-        raise Missing(f"lacks training runs at {frame.profile}")
     places: dict[str, list[str]] = {}
-    for name in chosen:
+    for name in trained(frame):
         places.setdefault(stand_in(frame, name), []).append(name)
     rows: list[dict[str, Any]] = []
     for place, alike in places.items():
@@ -322,7 +319,7 @@ def arrival_table(frame: Frame, printed: float, speed: Mapping[str, float] | Non
                 about = {"group": titled(run), "stand_in": place, "method": method_of(run), "learners": learners}
                 about |= {"images": run.spec.settings["batch"] * learners, "target": 100 * target}
                 about |= {"seed": run.spec.seed, "trained": len(curve), "epochs": found}
-                rows.append(about | {"time": found / (speed or {}).get(name, 1.0)})
+                rows.append(about | {"time": found / (speed[name] if speed else 1.0)})
     return pd.DataFrame(rows)
 
 

@@ -9,8 +9,7 @@ from typing import Any
 from paper_figures.rudra.errors import SHORT, WHOLE, own_seeds, trained
 from paper_figures.rudra.plans import BASELINE, CALIBRATED, PRINTED, label, printed_error, printed_seconds
 from paper_figures.rudra.settings import BATCHES, EPOCHS, LEARNERS, Configuration, grid
-from paper_figures.rudra.times import FITTED, HELD_OUT, LEFT_OUT, left_out, predicted
-from suite.claims.intervals import Interval
+from paper_figures.rudra.times import FITTED, HELD_OUT, LEFT_OUT, predicted, source_of, told
 from suite.papers.figure import Artifact, Axes, Figure, Frame, Groups, Missing, pd, sns
 from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE, named_ticks, plain_numbers
 
@@ -27,22 +26,13 @@ def cifar_rows(rows: Iterable[Configuration], frame: Frame) -> pd.DataFrame:
     SHORT, HELD_OUT, FITTED, LEFT_OUT), seed, epochs, value, low, high. Errors of ours stand where runs are stored;
     ``low`` and ``high`` are the 95% interval of their claim, that of the mean over a row's seeds.
     """
-    times, others = predicted(frame), left_out(frame)
     found: list[dict[str, Any]] = []
     for row in rows:
-        errors, seconds = about(row) | {"quantity": "test error"}, about(row) | {"quantity": "time"}
-        found.append(errors | {"source": "printed", "value": printed_error(row)})
-        found += [errors | error for error in trained(frame, row)]
-        found.append(seconds | {"source": "printed", "value": printed_seconds(row)})
-        found.append(seconds | {"source": FITTED if row in CALIBRATED else HELD_OUT, "value": times[row]})
-        if row in others:
-            found.append(seconds | from_the_others(others[row]))
+        printed = {"source": "printed", "value": printed_error(row)}
+        seconds = told(frame, row, printed_seconds(row), row in CALIBRATED)
+        for quantity, values in (("test error", [printed, *trained(frame, row)]), ("time", seconds)):
+            found += [about(row) | {"quantity": quantity} | value for value in values]
     return pd.DataFrame(found)
-
-
-def from_the_others(found: Interval) -> dict[str, Any]:
-    """A calibration row as the others predict it, for a table."""
-    return {"source": LEFT_OUT, "value": found.mean, "low": found.low, "high": found.high}
 
 
 def draw_cifar(table: pd.DataFrame, figure: Figure) -> None:
@@ -119,7 +109,7 @@ def tradeoff(protocol: str, frame: Frame) -> pd.DataFrame:
         if row in PRINTED:
             printed = {"source": "printed", "seconds": printed_seconds(row), "error": printed_error(row)}
             found.append(about(row) | printed)
-        found.append(about(row) | {"source": FITTED if row in CALIBRATED else HELD_OUT, "seconds": times[row]})
+        found.append(about(row) | {"source": source_of(row in CALIBRATED), "seconds": times[row]})
         for run in trained(frame, row):
             seconds = times[row] * run["epochs"] / EPOCHS
             named = {name: run[name] for name in ("source", "seed", "epochs")}

@@ -9,7 +9,6 @@ from paper_figures.rudra import times
 from paper_figures.rudra.drawing import logarithmic
 from paper_figures.rudra.plans import BASELINE, CALIBRATED, PRINTED, printed_seconds, training_groups
 from paper_figures.rudra.settings import LEARNERS, MANY, PROTOCOLS, splitting
-from paper_figures.rudra.times import FITTED, HELD_OUT
 from suite.papers.figure import Artifact, Figure, Frame, Groups, pd
 from suite.report.style import GRID, INK, LINES, MARKERS, PALETTE, named_ticks
 
@@ -70,7 +69,7 @@ def table(mu: int, frame: Frame) -> pd.DataFrame:
         for learners, speedup in zip(LEARNERS, values, strict=True):
             row = (splitting(protocol, learners) if learners > 1 else 0, mu, learners)
             about = {"protocol": protocol, "learners": learners}
-            found.append(about | {"source": FITTED if row in CALIBRATED else HELD_OUT, "speedup": speedup})
+            found.append(about | {"source": times.source_of(row in CALIBRATED), "speedup": speedup})
             if BASELINE[1] == mu and row in PRINTED and row != BASELINE:
                 printed = printed_seconds(BASELINE) / printed_seconds(row)
                 found.append(about | {"source": "printed", "speedup": printed})
@@ -89,8 +88,8 @@ def draw(mu: int, frame: Frame, figure: Figure) -> None:
         hollow: dict[str, Any] = {"s": 90, "marker": marker, "facecolors": "none", "edgecolors": colour, "zorder": 3}
         if len(printed):
             axes.scatter(printed["learners"], printed["speedup"], label=f"{protocol}, printed times", **hollow)
-    fitted = rows[rows["source"] == FITTED]
-    axes.scatter(fitted["learners"], fitted["speedup"], marker="x", color=INK, zorder=4, label=FITTED)
+    fitted = rows[rows["source"] == times.FITTED]
+    axes.scatter(fitted["learners"], fitted["speedup"], marker="x", color=INK, zorder=4, label=times.FITTED)
     axes.set(xlabel="learners", ylabel=f"speed-up over (0, {mu}, 1)", title="times predicted by the cost model")
     logarithmic(axes, "y")
     named_ticks(axes, LEARNERS)

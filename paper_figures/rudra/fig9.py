@@ -10,7 +10,6 @@ from typing import Any
 
 from paper_figures.rudra import stand_in, times
 from paper_figures.rudra.plans import CALIBRATED4, TABLE4
-from paper_figures.rudra.times import FITTED, HELD_OUT
 from suite.papers.figure import FIRST, Artifact, Axes, Figure, Frame, Quantity, np, pd, printed_value
 from suite.report.style import GRID, INK, LINES, PALETTE
 
@@ -41,9 +40,9 @@ def table(frame: Frame) -> pd.DataFrame:
             claim = f"rudra/table4/{name}"
             error = printed_value(f"{claim.removesuffix('-time')}-top1")
             about = {"configuration": name.removesuffix("-time").replace("-star", "*"), "error": error}
-            fitted = FITTED if name in CALIBRATED4 else HELD_OUT
+            hours = minutes[TABLE4[name]] * EPOCHS / 60
             found.append(about | {"source": "printed", "hours": printed_value(claim) * EPOCHS / 60})
-            found.append(about | {"source": fitted, "hours": minutes[TABLE4[name]] * EPOCHS / 60})
+            found.append(about | {"source": times.source_of(name in CALIBRATED4), "hours": hours})
     return pd.DataFrame(found)
 
 
@@ -56,8 +55,8 @@ def draw(frame: Frame, figure: Figure) -> None:
     axes, *others = figure.subplots(1, 2 if stand_in.drawn(frame) else 1, squeeze=False)[0]
     looks: dict[str, dict[str, Any]] = {
         "printed": {"marker": "o", "facecolors": "none", "edgecolors": INK, "s": 60},
-        HELD_OUT: {"marker": "o", "color": PALETTE[0], "s": 26},
-        FITTED: {"marker": "x", "color": GRID, "s": 36},
+        times.HELD_OUT: {"marker": "o", "color": PALETTE[0], "s": 26},
+        times.FITTED: {"marker": "x", "color": GRID, "s": 36},
     }
     for source, look in looks.items():
         part = rows[rows["source"] == source]

@@ -101,6 +101,26 @@ def grid(protocol: str) -> list[Configuration]:
     return [(splitting(protocol, k), mu, k) for k in LEARNERS for mu in BATCHES]
 
 
+def updates_of(epochs: float, configuration: Configuration) -> int:
+    """Updates in which so many epochs are seen."""
+    n, batch, learners = configuration
+    return ceil(epochs * TRAINING_IMAGES / (batch * gradients_per_update(learners, n)))
+
+
+def served(configuration: Configuration, updates: int, server: dict[str, Any]) -> dict[str, Any]:
+    """Settings of so many updates by a configuration, whose gradients arrive as under ``server``."""
+    n, batch, learners = configuration
+    return {
+        "algorithm": {"name": "rudra", "workers": learners, "n": n, "history": 1 if n == 0 else 3 * n + 3},
+        "batch": batch,
+        "workers": learners,
+        "order": {"kind": "with-replacement"},
+        "updates": updates,
+        "record": {"every": max(1, updates // 500)},
+        "server": server,
+    }
+
+
 @cache  # every table of the paper asks for the same rows, and freezing a specification takes its time
 def training(
     configuration: Configuration,
@@ -117,24 +137,19 @@ def training(
     Rudra-base under the CIFAR-10 network, or in another ``system`` under the messages of the ImageNet network.
     """
     n, batch, learners = configuration
-    updates = ceil(epochs * TRAINING_IMAGES / (batch * gradients_per_update(learners, n)))
+    updates = updates_of(epochs, configuration)
     if not modulated:
         rate = BASE_RATE
     elif n == 0:
         rate = hardsync_rate(BASE_RATE, learners, batch, REFERENCE_BATCH)
     else:
         rate = softsync_rate(BASE_RATE, n)
+    server = cifar_server(learners) if system == "base" else imagenet_server(system, **IMAGENET_CONSTANTS)
     settings: dict[str, Any] = {
         **caffe("caffe_cifar_full", 0.004, rate, data={"name": "cifar10", "transform": "mean-image"}),
-        "algorithm": {"name": "rudra", "workers": learners, "n": n, "history": 1 if n == 0 else 3 * n + 3},
+        **served(configuration, updates, server),
         "drops": [[round(at * updates / EPOCHS), factor] for at, factor in DROPS] if drops else [],
-        "batch": batch,
-        "workers": learners,
-        "order": {"kind": "with-replacement"},
-        "updates": updates,
         "evaluate": {"every": ceil(updates / max(epochs, 6))},
-        "record": {"every": max(1, updates // 500)},
-        "server": cifar_server(learners) if system == "base" else imagenet_server(system, **IMAGENET_CONSTANTS),
     }
     return RunSpec("rudra/train", settings, seed)
 

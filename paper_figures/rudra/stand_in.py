@@ -25,9 +25,9 @@ from typing import Any
 
 from paper_figures.rudra import errors
 from paper_figures.rudra.plans import TABLE4
-from paper_figures.rudra.settings import IMAGENET_CONSTANTS, TRAINING_IMAGES, imagenet_server
+from paper_figures.rudra.settings import IMAGENET_CONSTANTS, Configuration, imagenet_server, served, updates_of
 from paper_figures.rudra.times import predicted
-from reference_impls.rudra_protocol import gradients_per_update, hardsync_rate
+from reference_impls.rudra_protocol import hardsync_rate
 from suite.claims.intervals import Interval, least, mean_interval
 from suite.models.settings import narrow_alexnet
 from suite.papers.artifact import Frame, Groups, Missing
@@ -44,50 +44,39 @@ RATE, REFERENCE_BATCH, DECAY = 0.01, 256 // QUARTER, 0.0005
 ADAGRAD_RATE = 0.003
 
 
-def updates_of(epochs: float, batch: int, learners: int, n: int) -> int:
-    """Updates in which so many epochs are seen."""
-    return ceil(epochs * TRAINING_IMAGES / (batch * gradients_per_update(learners, n)))
+def trained_as(name: str) -> Configuration:
+    """The configuration of one of the SYSTEMS, with a quarter of the row's examples."""
+    _, n, batch, learners = TABLE4[f"{name}-time"]
+    return n, batch // QUARTER, learners
 
 
-def hardsync(epochs: float, batch: int, learners: int) -> dict[str, Any]:
-    """What sets a training by hardsync apart from one by softsync."""
-    return {
-        "algorithm": {"n": 0, "workers": learners, "history": 1},
-        "descent": {"rule": "caffe", "momentum": 0.9, "decay": DECAY},
-        "rate": hardsync_rate(RATE, learners, batch, REFERENCE_BATCH),
-        "batch": batch,
-        "workers": learners,
-        "updates": updates_of(epochs, batch, learners, 0),
-    }
+def hardsync(configuration: Configuration) -> dict[str, Any]:
+    """Solver and rate of a training by hardsync."""
+    _, batch, learners = configuration
+    rate = hardsync_rate(RATE, learners, batch, REFERENCE_BATCH)
+    return {"descent": {"rule": "caffe", "momentum": 0.9, "decay": DECAY}, "rate": rate}
 
 
 @cache
 def training(name: str, seed: int) -> RunSpec:
     """The training of one of the SYSTEMS."""
-    system, n, printed_batch, learners = TABLE4[f"{name}-time"]
-    batch, before = printed_batch // QUARTER, WARM if n else 0
-    updates = updates_of(EPOCHS - before, batch, learners, n)
+    row, base = trained_as(name), trained_as("base-hardsync")
+    before = WARM if row[0] else 0
+    updates = updates_of(EPOCHS - before, row)
     seconds = IMAGENET_CONSTANTS | {"per_example": QUARTER * IMAGENET_CONSTANTS["per_example"]}
     settings: dict[str, Any] = {
         **narrow_alexnet(ADAGRAD_RATE, multipliers=False),
-        "batch": batch,
-        "workers": learners,
-        "updates": updates,
-        "order": {"kind": "with-replacement"},
+        **served(row, updates, imagenet_server(TABLE4[f"{name}-time"][0], **seconds)),
         "evaluate": {"every": ceil(updates / (EPOCHS - before))},
-        "record": {"every": max(1, updates // 500)},
-        "server": imagenet_server(system, **seconds),
-        "drops": [[updates_of(share * EPOCHS - before, batch, learners, n), factor] for share, factor in DROPS],
+        "drops": [[updates_of(share * EPOCHS - before, row), factor] for share, factor in DROPS],
     }
-    if n == 0:
-        settings |= hardsync(EPOCHS, batch, learners)
+    if not before:
+        settings |= hardsync(row)
     else:
-        _, _, base_batch, base_learners = TABLE4["base-hardsync-time"]
-        warm = hardsync(WARM, base_batch // QUARTER, base_learners)
-        warm |= {"server": {"architecture": "base", "tree": {}}, "evaluate": {"test_examples": 100}}
-        settings |= {"algorithm": {"n": n, "workers": learners, "history": 3 * n + 3}, "warmstart": warm}
+        warm = served(base, updates_of(WARM, base), {"architecture": "base", "tree": {}}) | hardsync(base)
+        del warm["order"], warm["record"], warm["algorithm"]["name"]  # as in the training that follows
+        settings["warmstart"] = warm | {"evaluate": {"test_examples": 100}}
         settings["descent"] = {"rule": "adagrad", "decay": DECAY}
-    settings["algorithm"] = {"name": "rudra", **settings["algorithm"]}
     return RunSpec("rudra/train", settings, seed)
 
 

@@ -6,9 +6,8 @@ from functools import partial
 from typing import Any
 
 from paper_figures.rudra import plans, stand_in, times
-from paper_figures.rudra.drawing import dots, from_the_others, logarithmic
+from paper_figures.rudra.drawing import dots, logarithmic
 from paper_figures.rudra.settings import IMAGENET_BYTES
-from paper_figures.rudra.times import FITTED, HELD_OUT
 from suite.models.table import counts
 from suite.papers.figure import FIRST, Artifact, Figure, Frame, Groups, Quantity, pd, printed_value
 from suite.report.style import PALETTE
@@ -59,14 +58,11 @@ def table(frame: Frame) -> pd.DataFrame:
     Columns: row, quantity ("time" or "error"), source (of those of ``drawing``, or the stand-in), seed, value, low,
     high.
     """
-    minutes, others = times.predicted(frame), times.left_out(frame)
     found: list[dict[str, Any]] = []
     for name, row in plans.TABLE4.items():
         about = {"row": named(row), "quantity": "time"}
-        found.append(about | {"source": "printed", "value": printed_minutes(name)})
-        found.append(about | {"source": FITTED if name in plans.CALIBRATED4 else HELD_OUT, "value": minutes[row]})
-        if row in others:
-            found.append(about | from_the_others(others[row]))
+        minutes = times.told(frame, row, printed_minutes(name), name in plans.CALIBRATED4)
+        found += [about | value for value in minutes]
     for name in stand_in.SYSTEMS:
         about = {"row": named(plans.TABLE4[f"{name}-time"]), "quantity": "error"}
         found.append(about | {"source": "printed", "value": printed_value(f"rudra/table4/{name}-top1")})

@@ -50,6 +50,20 @@ def left_out(frame: Frame) -> dict[tuple[Any, ...], Interval]:
     }
 
 
+def source_of(calibrated: bool) -> str:
+    """What a predicted time is called: a row that the model was calibrated on is no test of it."""
+    return FITTED if calibrated else HELD_OUT
+
+
+def told(frame: Frame, row: tuple[Any, ...], printed: float, calibrated: bool) -> list[dict[str, Any]]:
+    """A row's time for a table: as printed, as predicted, and of a calibration row as the others predict it."""
+    found = [{"source": "printed", "value": printed}]
+    found.append({"source": source_of(calibrated), "value": predicted(frame)[row]})
+    if other := left_out(frame).get(row):
+        found.append({"source": LEFT_OUT, "value": other.mean, "low": other.low, "high": other.high})
+    return found
+
+
 def left_out_of(row: tuple[Any, ...]) -> Quantity:
     """The time of a calibration row, by a model calibrated on the others."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +20,26 @@ class Network(nn.Module):
     def __init__(self, input_shape: tuple[int, ...], classes: int, label_shape: tuple[int, ...] = ()) -> None:
         super().__init__()
         self.input_shape, self.classes, self.label_shape = input_shape, classes, label_shape
+
+
+class Called(NamedTuple):
+    """A layer as a forward pass calls it."""
+
+    name: str
+    layer: nn.Module
+    inputs: tuple[Tensor, ...]
+    output: Tensor
+
+
+def calls(network: Network, batch: int) -> list[Called]:
+    """The layers of a network on the meta device, in the order of a forward pass, in which nothing is computed."""
+    found: list[Called] = []
+    for name, layer in network.named_modules():
+        if not list(layer.children()):
+            layer.register_forward_hook(lambda *seen, name=name: found.append(Called(name, *seen)))
+    with torch.no_grad():
+        network(torch.empty(batch, *network.input_shape, device="meta"))
+    return found
 
 
 class Chain(Network, nn.Sequential):

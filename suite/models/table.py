@@ -58,10 +58,9 @@ def measure(name: str, **options: Any) -> Counts:
 
     Raises ValueError where it fails.
     """
-    import torch
     from torch import nn
 
-    from suite.models.network import Network
+    from suite.models.network import Network, calls
     from suite.models.registry import construct
     from suite.models.transformer import CausalMixing
 
@@ -70,8 +69,12 @@ def measure(name: str, **options: Any) -> Counts:
     batch = 2  # batch norm refuses a batch of one value per channel
     flops = activations = 0
 
-    def count(layer: nn.Module, inputs: tuple[torch.Tensor, ...], output: torch.Tensor) -> None:
-        nonlocal flops, activations
+    try:
+        called = calls(module, batch)
+    except Exception as error:
+        shape, reason = tuple(module.input_shape), str(error).partition("\n")[0]
+        raise ValueError(f"the network {name} does not take examples of shape {shape}: {reason}") from error
+    for _, layer, _, output in called:
         per_example = output.numel() // batch
         if isinstance(layer, nn.Conv2d | nn.Linear):
             flops += 2 * per_example * layer.weight[0].numel()
@@ -79,15 +82,6 @@ def measure(name: str, **options: Any) -> Counts:
             flops += 2 * 2 * per_example * output.shape[-2]
         if not isinstance(layer, nn.Flatten):
             activations += per_example
-
-    leaves = [layer for layer in module.modules() if not list(layer.children())]
-    for layer in leaves:
-        layer.register_forward_hook(count)
-    try:
-        module(torch.empty(batch, *module.input_shape, device="meta"))
-    except Exception as error:
-        shape, reason = tuple(module.input_shape), str(error).partition("\n")[0]
-        raise ValueError(f"the network {name} does not take examples of shape {shape}: {reason}") from error
     return Counts(
         parameters=sum(p.numel() for p in module.parameters()),
         buffers=sum(b.numel() for b in module.buffers()),
@@ -96,7 +90,7 @@ def measure(name: str, **options: Any) -> Counts:
         activations_per_example=activations,
         input_shape=module.input_shape,
         classes=module.classes,
-        has_dropout=any(isinstance(layer, nn.Dropout) for layer in leaves),
+        has_dropout=any(isinstance(layer, nn.Dropout) for layer in module.modules()),
     )
 
 

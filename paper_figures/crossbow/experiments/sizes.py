@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from paper_figures.crossbow.settings import NETWORKS
 from suite.experiment import Context, Outcome, RunSpec
 from suite.model_averaging.memory_plan import Operator, offline, training_operators
 from suite.models.layers import Add
+from suite.models.network import Network, calls
 from suite.models.registry import construct
 
 LAYER = 2  # forward, gradient
@@ -34,7 +34,7 @@ def sizes(spec: RunSpec, context: Context) -> Outcome:
     """Parameters and operators of Table 1's networks, counted; offline memory plans (section 4.5)."""
     results: dict[str, Any] = {}
     for name in NETWORKS:
-        module = construct(name)
+        module: Any = construct(name)
         operators = dataflow(module, batch=spec.settings["batch"])
         results |= {
             f"{name}_parameters": sum(p.numel() for p in module.parameters()),
@@ -45,7 +45,7 @@ def sizes(spec: RunSpec, context: Context) -> Outcome:
     return Outcome("finished", results)
 
 
-def dataflow(module: nn.Module, batch: int) -> list[Operator]:
+def dataflow(module: Network, batch: int) -> list[Operator]:
     """Forward and gradient operators of a classifier with the bytes of their outputs, traced on the meta device.
 
     A layer's inputs are recognised by the tensors it is called with; views (flatten) are no operators.
@@ -53,25 +53,15 @@ def dataflow(module: nn.Module, batch: int) -> list[Operator]:
     outputs: list[int] = []
     inputs: list[tuple[int, ...]] = []
     origin: dict[int, int] = {}
-    alive: list[Tensor] = []  # keeps ids from being used again
-
-    def visit(layer: nn.Module, given: tuple[Tensor, ...], output: Tensor) -> None:
+    for _, layer, given, output in calls(module, batch):
         sources = tuple(origin[id(tensor)] for tensor in given if id(tensor) in origin)
-        alive.extend((*given, output))
         if isinstance(layer, nn.Flatten | nn.Identity):
             if sources:
                 origin[id(output)] = sources[0]
-            return
+            continue
         origin[id(output)] = len(outputs)
         outputs.append(4 * output.numel())
         inputs.append(sources)
-
-    handles = [layer.register_forward_hook(visit) for layer in module.modules() if not list(layer.children())]
-    shape: Any = module.input_shape
-    with torch.no_grad():
-        module.to("meta")(torch.empty(batch, *shape, device="meta"))
-    for handle in handles:
-        handle.remove()
     return training_operators(outputs, inputs)
 
 

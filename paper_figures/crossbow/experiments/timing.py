@@ -87,11 +87,9 @@ def throughput(spec: RunSpec, context: Context) -> Outcome:
     sides = sides_of(ready, settings["learners"], settings["batch"], device)
     seconds = alternating({key: partial(run, bench) for key, bench in sides.items()}, settings["repeats"])
     context.report(0.6)
-    rows = [
-        {"side": key.split()[0], "learners": int(key.split()[1]), "repeat": repeat, "seconds": spent / turns}
-        for key, taken in seconds.items()
-        for repeat, spent in enumerate(taken)
-    ]
+    table = by_repeat(seconds, "side")
+    table[["side", "learners"]] = table["side"].str.split(expand=True)
+    table = table.astype({"learners": int}).assign(seconds=table["seconds"] / turns)
     results: dict[str, Any] = {f"refused_{path}": why for path, why in refused.items()}
     results |= ratios(seconds, ready, settings["learners"])
     # How many learners the auto-tuner chose on the same problem, and its longest change of their number.
@@ -100,7 +98,7 @@ def throughput(spec: RunSpec, context: Context) -> Outcome:
     iteration = median(seconds[f"{results['path_1']} 1"]) / turns  # of one learner
     results |= {"tuned_learners": history[-1].asked, "resize_seconds": longest}
     results |= {"resize_over_iteration": longest / iteration}
-    return Outcome("finished", results, {"seconds": pd.DataFrame(rows)})
+    return Outcome("finished", results, {"seconds": table[["side", "learners", "repeat", "seconds"]]})
 
 
 def prepared(

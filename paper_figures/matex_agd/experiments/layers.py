@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pandas as pd
-import torch
 from torch import nn
 
 from suite.experiment import Context, Outcome, RunSpec
+from suite.models.network import calls
 from suite.models.registry import construct
 
 NETWORKS = ("caffe_alexnet", "caffe_googlenet")
@@ -20,24 +20,17 @@ def measure(name: str) -> pd.DataFrame:
 
     Columns: layer, flops (2 x multiply-adds per example, forward), weights, biases (numbers in each tensor).
     """
-    network: Any = construct(name).train()
-    rows: list[dict[str, Any]] = []
-
-    def record(layer: nn.Module, inputs: tuple[torch.Tensor, ...], output: torch.Tensor, called: str) -> None:
-        assert isinstance(layer, nn.Conv2d | nn.Linear)
-        rows.append(
-            {
-                "layer": called,
-                "flops": 2 * output.numel() // BATCH * layer.weight[0].numel(),
-                "weights": layer.weight.numel(),
-                "biases": 0 if layer.bias is None else layer.bias.numel(),
-            }
-        )
-
-    for called, layer in network.named_modules():
-        if list(layer.parameters(recurse=False)):
-            layer.register_forward_hook(lambda m, i, o, called=called: record(m, i, o, called))
-    network(torch.empty(BATCH, *network.input_shape, device="meta"))
+    network: Any = construct(name)
+    rows = [
+        {
+            "layer": called,
+            "flops": 2 * output.numel() // BATCH * layer.weight[0].numel(),
+            "weights": layer.weight.numel(),
+            "biases": 0 if layer.bias is None else layer.bias.numel(),
+        }
+        for called, layer, _, output in calls(network, BATCH)
+        if isinstance(layer, nn.Conv2d | nn.Linear)
+    ]
     table = pd.DataFrame(rows)
     counted = int(table.weights.sum() + table.biases.sum())
     assert counted == sum(p.numel() for p in network.parameters()), name

@@ -15,32 +15,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from paper_figures.matex_agd.settings import WORKERS
+from paper_figures.matex_agd.settings import row
 from suite.experiment import Context, Outcome, RunSpec
 from suite.lazy import pd
 from suite.training.loop import TrainingRun
 from suite.training.numerics import apply
 
-ARMS = {
-    "serial": (1, {"kind": "fixed-cycle"}),
-    "split": (WORKERS, {"kind": "fixed-cycle", "share": "split"}),
-    "partitioned": (WORKERS, {"kind": "partitioned"}),
+ARMS: dict[str, tuple[str, dict[str, Any]]] = {  # the row of Table 1 that an arm is, and what is changed in it
+    "serial": ("serial", {}),
+    "split": ("sgd", {"order": {"kind": "fixed-cycle", "share": "split"}}),
+    "partitioned": ("sgd", {}),
 }
 
 
 def arm_spec(arm: str, settings: Any, seed: int) -> RunSpec:
     """The training run of one arm and seed."""
-    workers, order = ARMS[arm]
-    made = {
-        **settings["problem"],
-        "algorithm": {"name": "matex_agd"},
-        "workers": workers,
-        "batch": settings["batch"] // workers,
-        "order": order,
-        "updates": settings["updates"],
-        "evaluate": {"every": settings["every"]},
-    }
-    return RunSpec("train", made, seed)
+    name, changed = ARMS[arm]
+    every = {"every": settings["every"]}
+    problem, batch, updates = (settings[key] for key in ("problem", "batch", "updates"))
+    return row(name, problem, batch, updates, seed, evaluate=every, **changed)
 
 
 def serial_gap(spec: RunSpec, context: Context) -> Outcome:

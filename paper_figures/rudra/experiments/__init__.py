@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from reference_impls.rudra_protocol import gradients_per_update
 from suite.experiment import Experiment, bodies, lazily
 from suite.runner import cost
 from suite.spec import RunSpec, trainings
-from suite.training.settings import SERVED as SERVED_TRAINING
+from suite.training.settings import SERVED as SETTINGS
 
 SERVED = 10e-6  # seconds of a gradient in the simulated server
 
@@ -45,15 +47,8 @@ body = bodies(__name__)
 
 
 EXPERIMENTS = {
-    "rudra/train": Experiment(
-        lazily("suite.parameter_server.training:train"),
-        _training_seconds,
-        cost.data,
-        cost.memory,
-        measure=cost.TRAIN.measure,
-        pilot=cost.TRAIN.pilot,
-        check=cost.TRAIN.check,
-        settings=SERVED_TRAINING,
+    "rudra/train": replace(
+        cost.TRAIN, load=lazily("suite.parameter_server.training:train"), seconds=_training_seconds, settings=SETTINGS
     ),
     "rudra/protocol": Experiment(body("times:run"), _protocol_seconds, clock="virtual", arithmetic=True),
     "rudra/cifar-times": Experiment(body("times:cifar_times"), lambda spec: 4.0, clock="virtual"),
