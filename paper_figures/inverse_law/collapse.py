@@ -129,7 +129,8 @@ for network in joint.NETWORKS:
 def _misfits(arrived: Sequence[Point]) -> Misfits:
     """Misfits of the joint law, whose constants were fixed before; they scatter between points about alike."""
     off, _ = log_misfits(arrived)
-    seeds = off.shape[1]
+    if (seeds := off.shape[1]) < 2:
+        raise Missing("a second seed, by which points are told from scatter")
     own = off.var(1, ddof=1) / seeds
     return Misfits(off.mean(1), np.sqrt(np.maximum(own, own.mean())), (seeds - 1) * len(off), seeds)
 
@@ -153,6 +154,8 @@ def jackknife(misfits: np.ndarray, statistic: Callable[[Any], float]) -> Interva
     """A statistic of [..., P, S] with Student's t on the jackknife that leaves out one seed at a time."""
     seeds = misfits.shape[-1]
     whole = statistic(misfits)
+    if seeds < 2:
+        return Interval(whole, -math.inf, math.inf, seeds)
     parts = np.array([statistic(np.delete(misfits, j, -1)) for j in range(seeds)])
     half = quantile(seeds - 1, LEVEL) * math.sqrt(jackknife_variance(parts))
     return Interval(whole, whole - half, whole + half, seeds, seeds - 1)
@@ -173,6 +176,8 @@ def share_foretold(found: Sequence[Point]) -> tuple[Interval, str]:
     Combinations count whose load lies above NEAR and outside ARRIVES to FAILS. The note names those foretold wrongly.
     """
     near = [p for p in found if p.load > NEAR and p.decided]
+    if not near:
+        raise Missing("a combination near the pole")
     right = np.array([[(n is not None) == p.arrives for n in p.updates.seen] for p in near])  # [P, S]
     share = jackknife(right, lambda part: float(part.mean()))
     wrong = [

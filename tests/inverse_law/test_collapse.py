@@ -187,6 +187,8 @@ def test_misfits_have_the_spread_of_their_points() -> None:
     assert found.error == pytest.approx([math.sqrt(0.01 / 3), math.sqrt(0.00625 / 3)])
     assert (found.degrees, found.seeds) == (4, 3)
     assert collapse._misfits([point(0.1, (300.0, 400.0))]).degrees == 1
+    with pytest.raises(Missing, match="second seed"):
+        collapse._misfits([point(0.1, (300.0,))])
 
 
 def test_a_combination_beyond_the_limit_is_not_foretold_to_arrive() -> None:
@@ -214,6 +216,8 @@ def test_the_share_foretold_by_hand():
     share, note = share_foretold(found)
     assert share.mean == pytest.approx(2.5 / 4)
     assert note.startswith("4 combinations, 2 foretold to arrive; otherwise: loss 0.2878")
+    with pytest.raises(Missing):
+        share_foretold(found[-2:])
 
 
 def test_misfits_and_their_spread_by_hand():
@@ -223,6 +227,7 @@ def test_misfits_and_their_spread_by_hand():
     left_out = (math.sqrt(0.0125), 0.1, math.sqrt(0.0125))  # by hand: means (0.15, -0.05), (0.1, -0.1), (0.05, -0.15)
     error = math.sqrt(2 / 3 * sum((each - sum(left_out) / 3) ** 2 for each in left_out))
     assert collapse.jackknife(off, collapse.rms).high == pytest.approx(0.1 + 4.3027 * error, rel=1e-4)
+    assert collapse.jackknife(off[:, 1:], collapse.rms).high < math.inf == collapse.jackknife(off[:, 2:], max).high
     exchanged = np.array(
         [[0.0, 0.1, 0.2], [0.0, -0.1, -0.2]]
     )  # the same values, two seeds exchanged: 0.15, 0.1, 0.05
