@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import islice
 from types import SimpleNamespace
 
@@ -25,8 +26,8 @@ def test_at_a_turn_every_worker_brings_a_gradient_of_the_newest_weights():
 
 def rate(turn: int, **settings: object) -> float:
     """That of a run that begins at a rate of 0.5."""
-    made = SimpleNamespace(x0=torch.zeros(1, dtype=torch.float64))
-    run = SimpleNamespace(spec=RunSpec("train", {"rate": 0.5, **settings}), updates=100, rates={}, made=made)
+    on_device = partial(torch.tensor, dtype=torch.float64)
+    run = SimpleNamespace(spec=RunSpec("train", {"rate": 0.5, **settings}), updates=100, on_device=on_device)
     return TrainingRun.rate(run, turn).item()
 
 

@@ -73,7 +73,7 @@ def test_training_reads_augmented_pictures_and_tests_plain_ones():
     assert not torch.equal(before, after)
     assert torch.equal(plain.test_inputs, made.test_inputs)
     with pytest.raises(ValueError, match="augment: got an unexpected keyword argument 'zoom'"):
-        assemble(RunSpec("train", settings(augment={"zoom": 2})).settings, 0, EXECUTION, None)
+        assemble(RunSpec("train", settings(augment={"crop": 32, "zoom": 2})).settings, 0, EXECUTION, None)
 
 
 def test_recomputed_batch_norm_statistics_are_those_of_the_point():
