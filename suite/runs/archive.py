@@ -304,12 +304,13 @@ MOST_BYTES = 8 * 2**30  # of all checkpoints together
 def pack(root: Path, target: Path) -> list[str]:
     """Write what has been begun in a store and is not finished; returns the ids of its runs."""
     store = Store(root)
-    begun = sorted(folder for folder in (root / "partial").iterdir() if folder.name not in store.ids())
+    finished = store.ids()
+    begun = [folder for folder in store.begun() if folder.parent.name not in finished]
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for run in begun:
-            for file in sorted(run.glob("*/*")):
-                archive.write(file, f"{run.name}/{file.parent.name}/{file.name}")
-    return [run.name for run in begun]
+        for folder in begun:
+            for file in sorted(folder.iterdir()):
+                archive.write(file, f"{folder.parent.name}/{folder.name}/{file.name}")
+    return sorted({folder.parent.name for folder in begun})
 
 
 def take(source: Path, root: Path) -> list[str]:
