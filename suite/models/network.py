@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -34,10 +35,11 @@ class Called(NamedTuple):
 def calls(network: Network, batch: int) -> list[Called]:
     """The layers of a network on the meta device, in the order of a forward pass, in which nothing is computed."""
     found: list[Called] = []
-    for name, layer in network.named_modules():
-        if not list(layer.children()):
-            layer.register_forward_hook(lambda *seen, name=name: found.append(Called(name, *seen)))
-    with torch.no_grad():
+    with contextlib.ExitStack() as hooks, torch.no_grad():
+        for name, layer in network.named_modules():
+            if not list(layer.children()):
+                hook = layer.register_forward_hook(lambda *seen, name=name: found.append(Called(name, *seen)))
+                hooks.callback(hook.remove)
         network(torch.empty(batch, *network.input_shape, device="meta"))
     return found
 
