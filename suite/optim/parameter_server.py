@@ -143,7 +143,7 @@ class Remote(Softsync):
             self._root = Root(
                 connections, layout, self._chosen["n"], x.clone(), self._apply, self.updates or 0,
                 notes=self._notes().numel(), leaves=left,
-                tell=lambda timestamp, x: None if timestamp % epoch else self.reports.tell(timestamp, 0, x),
+                tell=self.reports.every(epoch),
             )  # fmt: skip
 
     @property

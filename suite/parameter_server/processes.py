@@ -260,7 +260,7 @@ def take_part(
     update = updating(job.x0, job.n, layout.learners, job.optimizer, job.rate)
     root = Root(
         below, layout, job.n, job.x0, update, job.updates, downcast=sends[0] if sends else None,
-        tell=lambda timestamp, x: None if timestamp % job.epoch else reports.tell(timestamp, 0, x),
+        tell=reports.every(job.epoch),
     )  # fmt: skip
     root.run()
     return root.served
@@ -296,6 +296,10 @@ class Reports:
         """Two integers and a vector, which must not be written to afterwards. Returns at once."""
         if self.threads:
             self.waiting.put((first, second, vector))
+
+    def every(self, epoch: int) -> Callable[[int, Tensor], None]:
+        """What tells the weights [d] behind a number of updates, if that is a multiple of ``epoch``."""
+        return lambda timestamp, x: None if timestamp % epoch else self.tell(timestamp, 0, x)
 
     def close(self) -> None:
         """Return when all has been delivered, or the server is lost."""
