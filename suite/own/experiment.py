@@ -195,9 +195,9 @@ def experiment(
     known = cache(lambda: facts(name, data, kept))
 
     def plan(profile: str) -> Groups:
-        for part, each in (("methods", methods), ("sweep", sweep or {})):
-            if not isinstance(each, Mapping) or not all(isinstance(key, str) and key for key in each):
-                raise SpecError(f"{name}: {part} must be a dict whose keys are names, not {each!r}")
+        for part, by_name in (("methods", methods), ("sweep", sweep or {})):
+            if not isinstance(by_name, Mapping) or not all(isinstance(key, str) and key for key in by_name):
+                raise SpecError(f"{name}: {part} must be a dict whose keys are names, not {by_name!r}")
         with _said_of(name):
             check_kind("seeds", seeds, 1)
             check_kind("epochs", epochs, 0.0)
