@@ -160,12 +160,8 @@ def mean_seconds(frame: Frame) -> dict[int, float]:
     return {int(batch): fmean(part) for batch, part in seed_seconds(frame).groupby("batch")}
 
 
-def otherwise(frame: Frame) -> bool:
-    """Whether seconds grow below the knee, so that Eq. 4, on which Eq. 8 rests, does not describe the machine."""
-    return slope_around_knee(below=True, frame=frame).mean > FLAT
-
-
-@EQ8.quantity("measured", ["loop"], shown=otherwise)
+# Eq. 8 rests on Eq. 4, which does not describe a machine whose seconds grow below the knee.
+@EQ8.quantity("measured", ["loop"], shown=lambda frame: slope_around_knee(True, frame).mean > FLAT)
 def fastest_over_knee(frame: Frame) -> Interval:
     """The batch size that trained fastest over the fitted knee.
 
