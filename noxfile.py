@@ -257,7 +257,7 @@ def wheel(session: nox.Session) -> None:
     session.run("sgd-suite", "check", "isgd/fig5a", env=ENVIRONMENT, success_codes=[2])  # the runs come apart
     session.install(str(newest(built.glob("sgd_scaling_suite_evidence-*.whl"))))
     session.run("sgd-suite", "check", "isgd/fig5a", env=ENVIRONMENT)
-    session.run("sgd-suite", "run", "isgd/fig6c", "--profile", "smoke", "--store", "wheel.store", env=ENVIRONMENT)
+    session.run("sgd-suite", "run", "isgd/fig1a", "--profile", "smoke", "--store", "wheel.store", env=ENVIRONMENT)
     session.run("sgd-suite", "figures", "isgd/fig5a", env=ENVIRONMENT)
 
 
@@ -289,7 +289,7 @@ def torch(session: nox.Session, pair: tuple[str, ...]) -> None:
     """The tests with another torch than the pinned one; the newest with the newest numpy and pandas too."""
     pins = Path("ci/constraints.txt").read_text(encoding="utf-8").splitlines()
     others = Path(session.create_tmp()) / "constraints.txt"
-    freed = {re.split("[=<]", package)[0] for package in pair}
+    freed = {re.split("[=<]", package)[0] for package in pair} | {"setuptools"}  # torch 2.11 asks for one below 82
     others.write_text("\n".join(line for line in pins if line.partition("==")[0] not in freed), encoding="utf-8")
     session.install("-c", str(others), "-e", ".[all,test]", *pair)
     session.run("pytest", "-n", "3", "--dist", "worksteal", *session.posargs, env=ENVIRONMENT)

@@ -45,11 +45,13 @@ def check_plain(settings: Mapping[str, Any]) -> None:
                 pending.append((f"{where}.{key}" if named else f"{where}[{key}]", part))
 
 
-def _frozen(value: dict[str, Any] | list[Any]) -> Any:
+def _frozen(value: Any) -> Any:
     """What JSON reads, from the inside out, immutable: mappings become read-only, lists become tuples."""
-    if isinstance(value, list):
-        return tuple([_frozen(part) if isinstance(part, list) else part for part in value])
-    return MappingProxyType({key: _frozen(part) if isinstance(part, list) else part for key, part in value.items()})
+    named = isinstance(value, dict)
+    for key, part in value.items() if named else enumerate(value):
+        if isinstance(part, list):
+            value[key] = _frozen(part)
+    return MappingProxyType(value) if named else tuple(value)
 
 
 # The one JSON text of a plain value: sorted keys, no spaces, shortest round-trip floats. A read-only mapping is not a

@@ -38,6 +38,7 @@ class Counts:
     has_dropout: bool
 
 
+@cache
 def names() -> tuple[str, ...]:
     """The classifiers that :func:`suite.models.build` knows."""
     return tuple(key for key in _table() if " " not in key)
