@@ -28,7 +28,11 @@ _LEAVES = frozenset({str, int, bool, type(None)})  # types whose values JSON alw
 def check_plain(settings: Mapping[str, Any]) -> None:
     """Raise SpecError for anything that JSON cannot hold exactly (NaN, infinities, objects), saying where it is."""
     pending: list[tuple[str, Any]] = [("settings", settings)]
+    seen: set[int] = set()
     for where, value in pending:  # to which the parts of each value are added
+        if id(value) in seen:  # it may hold itself
+            continue
+        seen.add(id(value))
         parts: Iterable[tuple[Any, Any]] = ()
         named = isinstance(value, Mapping)
         if named:
@@ -36,7 +40,7 @@ def check_plain(settings: Mapping[str, Any]) -> None:
         elif isinstance(value, list | tuple):
             parts = enumerate(value)
         elif not isinstance(value, int | str) and not (isinstance(value, float) and math.isfinite(value)):
-            raise SpecError(f"{where}: {value!r} is not a plain finite value; use numbers, strings, lists, mappings")
+            raise SpecError(f"{where}: {value!r} is not a plain finite value; use Python's numbers, strings, lists, dicts")
         for key, part in parts:
             if named and not isinstance(key, str):
                 raise SpecError(f"{where}: keys must be strings, not {key!r}")
@@ -88,7 +92,10 @@ class RunSpec:
             raise SpecError(f"experiment must be a name, not {self.experiment!r}")
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
             raise SpecError(f"seed must be a non-negative integer, not {self.seed!r}")
-        text = canonical({**vars(self), "schema": SCHEMA})
+        try:
+            text = canonical({**vars(self), "schema": SCHEMA})
+        except (ValueError, RecursionError) as error:  # they hold themselves, or are nested a thousand times
+            raise SpecError(f"settings cannot be written as JSON: {error}") from None
         named = hashlib.sha256(text.encode()).hexdigest()[:ID_LENGTH]
         vars(self).update(text=text, id=named, settings=json.loads(text, object_hook=_frozen)["settings"])
 

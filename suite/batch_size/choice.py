@@ -117,8 +117,8 @@ def choose_batch(
         memory: bytes on the GPU that an update may need; by default what it has. Sizes that need more are left out.
 
     Returns:
-        The choice: ``batch``, ``tied()`` with it, ``predicted`` seconds and the law; sizes that diverge or that the
-        model refuses are ``left_out``, with the reason.
+        The choice: ``batch``, ``tied()`` with it, ``predicted`` seconds and the law; sizes that diverge, that never
+        arrive or that the model refuses are ``left_out``, with the reason.
 
     Raises:
         ValueError: before anything is timed: sizes that do not fit the data, fewer than two to converge, equal seeds,
@@ -144,6 +144,7 @@ def choose_batch(
     Source: ``reference_impls.inverse_law_model``, Eqs. 2, 4 and 8, and the method's four steps.
     """
     check_pair(data)
+    batches, converge = tuple(batches), None if converge is None else tuple(converge)
     check_sizes(batches, converge, len(data[0]), len(data[1]))
     trainer = Trainer(make_model, loss, data, rate, share)
     method = Method(trainer, tuple(seeds), threshold, limit, growth, rounds, budget, callback)
@@ -172,6 +173,8 @@ class Method:
         check_positive("threshold", threshold)
         if len(seeds) < 1:
             raise ValueError("seeds=() must name at least one seed; updates are counted from each")
+        if odd := [seed for seed in seeds if not isinstance(seed, Integral)]:
+            raise ValueError(f"seeds has {odd[0]!r}; a seed is a whole number")
         if len(set(seeds)) < len(seeds):
             raise ValueError(f"seeds={seeds} repeat; equal seeds give the same run again and no scatter")
         if limit < 1:
@@ -182,7 +185,7 @@ class Method:
             raise ValueError(f"rounds={rounds} must be at least 1; the seconds of an update are measured in each")
         if budget is not None and not budget > 0:
             raise ValueError(f"budget={budget} must be a positive number of seconds")
-        self.trainer, self.seeds, self.threshold, self.limit = trainer, seeds, threshold, limit
+        self.trainer, self.seeds, self.threshold, self.limit = trainer, tuple(map(int, seeds)), threshold, limit
         self.growth, self.rounds = growth, rounds
         self.began = time.monotonic()
         self.deadline = math.inf if budget is None else self.began + budget
@@ -317,7 +320,7 @@ class Method:
             if not any(found for seen in self.seen.values() for found in seen):
                 why += "; no run reached the threshold: raise it, the limit or the budget"
             raise FitError(f"step 3 with threshold={self.threshold} and limit={self.limit}: {error}{why}") from error
-        self.choice = replace(choice, unfinished=self.unfinished, left_out=dict(self.left_out))
+        self.choice = replace(choice, unfinished=self.unfinished, left_out={**choice.left_out, **self.left_out})
         self.report("chosen", choice.batch, 1, 1)
         return self.choice
 

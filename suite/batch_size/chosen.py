@@ -46,7 +46,7 @@ def fit_knee(seconds: Mapping[int, float]) -> Knee:
 
     Source: ``reference_impls.inverse_law_model``, Eq. 4.
     """
-    if len(seconds) < 2 or any(not 0 < s < math.inf for s in seconds.values()):
+    if len(seconds) < 2 or any(not 0 < number < math.inf for number in (*seconds, *seconds.values())):
         raise ValueError(f"a knee needs positive times of at least two batch sizes, not {dict(seconds)}")
     batches = sorted(seconds)
     log_batch = [math.log(b) for b in batches]
@@ -132,7 +132,7 @@ class Choice:
     knee: Knee
     counted: tuple[Updates, ...]  # step 2
     unfinished: str = ""  # what the time budget left undone
-    left_out: Mapping[int, str] = field(default_factory=dict)  # batch sizes that cannot train, and why
+    left_out: Mapping[int, str] = field(default_factory=dict)  # batch sizes that do not arrive, and why
     errors: Mapping[int, float] = field(default_factory=dict)  # standard errors of ``seconds``
 
     def interval(self, batch: int, confidence: float = 0.95) -> Interval:
@@ -216,11 +216,13 @@ def choose(
         errors: standard errors of ``seconds``, for ``tied``.
 
     Returns:
-        The batch size with the least predicted seconds, and what that rests on.
+        The batch size with the least predicted seconds, and what that rests on. A size of which no run arrived is in
+        ``left_out``, and so are smaller ones where none of those arrived.
 
     Raises:
         FitError: the counts do not determine the law (see :func:`suite.batch_size.law.fit_inverse_law`).
-        ValueError: fewer than two batch sizes timed, or a law that predicts no updates at one of them.
+        ValueError: fewer than two batch sizes timed, none of them one that arrives, or a law that predicts no updates
+            at one of them.
 
     Example:
         >>> counted = [Updates(4, (352, 348)), Updates(256, (103, 105))]
@@ -230,11 +232,18 @@ def choose(
     Source: ``reference_impls.inverse_law_model``, Eqs. 2, 4 and 8.
     """
     law, knee = fit_inverse_law(counted, blocks=blocks), fit_knee(seconds)
-    predicted = {batch: law.predict(batch) * spent for batch, spent in sorted(seconds.items())}
+    # The law is fitted to sizes that arrive. A smaller one has more noise, and may never do so.
+    never = max((batch for batch in law.left_out if batch < law.batches[0]), default=0)
+    out = [batch for batch in seconds if batch in law.left_out or batch < never]
+    able = {batch: spent for batch, spent in sorted(seconds.items()) if batch not in out}
+    if not able:
+        raise ValueError(f"of the batch sizes timed, {sorted(out)}, none is one that arrives")
+    predicted = {batch: law.predict(batch) * spent for batch, spent in able.items()}
     if bad := [batch for batch, value in predicted.items() if value <= 0]:
         raise ValueError(
             f"the fitted law gives batch={bad[0]} no updates (N_inf={law.floor:.4g}, alpha={law.sensitivity:.4g}); "
-            f"count updates at larger batch sizes too"
+            f"count updates at that batch size too"
         )
     best = min(predicted, key=lambda batch: predicted[batch])
-    return Choice(best, dict(seconds), predicted, law, knee, tuple(counted), errors=dict(errors or {}))
+    left_out = dict.fromkeys(out, "no run of it, or of a larger size, arrived within its limit")
+    return Choice(best, able, predicted, law, knee, tuple(counted), left_out=left_out, errors=dict(errors or {}))

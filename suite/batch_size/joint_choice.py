@@ -187,7 +187,7 @@ def choose_jointly(
 
     Raises:
         FitError: no rate reaches the threshold at the largest batch size, or fewer than two pairs arrive.
-        ValueError: fewer than three batch sizes, or no rate.
+        ValueError: fewer than three batch sizes, no rate, or a time or rate that is not positive and finite.
 
     >>> truth = JointLaw(way=5.0, relaxation=6.0, noise=20.0)
     >>> count = lambda batch, rate: Updates(batch, (truth.predict(batch, rate),))
@@ -196,9 +196,11 @@ def choose_jointly(
     >>> choice.batch, choice.rate, choice.smallest
     (4, 0.1, {0.01: 1, 0.1: 4})
     """
-    sizes = sorted(seconds)
+    sizes, rates = sorted(seconds), sorted(rates)
     if len(sizes) < 3 or not rates:
-        raise ValueError(f"batch sizes {sizes} and rates={list(rates)}: give at least three sizes and one rate")
+        raise ValueError(f"batch sizes {sizes} and rates={rates}: give at least three sizes and one rate")
+    for number in (*seconds.values(), *rates):
+        check_positive("a rate or the seconds of an update", number)
     counted: dict[Pair, Updates] = {}
 
     def ask(batch: int, rate: float) -> bool:
@@ -207,7 +209,7 @@ def choose_jointly(
             counted[batch, rate] = count(batch, rate)
         return not counted[batch, rate].censored
 
-    usable = _usable_rates(ask, sizes[-1], sorted(rates))
+    usable = _usable_rates(ask, sizes[-1], rates)
     top = usable[-1]
     ask(sizes[-1], usable[0])
     # Down in steps of which the counts so far say that the next one arrives, until kappa shows.
@@ -313,10 +315,11 @@ def choose_batch_and_rate(
     Source: :class:`JointLaw`, a question of ours; Eq. 2 of the paper is its first order in rate / M.
     """
     check_pair(data)
+    batches, rates = tuple(batches), tuple(rates)
     check_sizes(batches, None, len(data[0]), len(data[1]))
     sizes = sorted(set(batches))
     if len(sizes) < 3 or not rates:
-        raise ValueError(f"batches={sizes} must be three or more sizes, and rates={list(rates)} one rate or more")
+        raise ValueError(f"batches={sizes} must be three or more sizes, and rates={rates} one rate or more")
     for rate in rates:
         check_positive("rate", rate)
     trainer = Trainer(make_model, loss, data, min(rates), share)

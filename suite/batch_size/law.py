@@ -16,7 +16,7 @@ repetitions about their means. Without repetitions nothing can be said, and the 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -40,8 +40,11 @@ class Updates:
     limit: float | None = None
 
     def __post_init__(self) -> None:
-        if self.batch <= 0 or not self.seen or any(n is not None and not 0 < n < math.inf for n in self.seen):
-            raise FitError(f"batch={self.batch} with updates {self.seen}: both must be positive and finite")
+        seen = tuple(self.seen) if isinstance(self.seen, Iterable) else ()  # an array, too
+        if self.batch <= 0 or not seen or any(n is not None and not 0 < n < math.inf for n in seen):
+            known = "both must be positive and finite, updates a number for each run, None if it did not arrive"
+            raise FitError(f"batch={self.batch} with updates {self.seen}: {known}")
+        vars(self)["seen"] = seen
         if self.censored and not (self.limit and 0 < self.limit < math.inf):
             raise FitError(f"batch={self.batch} has {self.censored} censored runs; say at which limit of updates")
 

@@ -23,7 +23,7 @@ from suite.own.figure import panel
 from suite.own.variation import Variation, changed, checked, written
 from suite.papers.artifact import Groups, Paper
 from suite.runner.cost import TRAIN
-from suite.spec import RunSpec, SpecError, overlaid, trainings
+from suite.spec import RunSpec, SpecError, check_plain, overlaid, trainings
 from suite.tables import check_options
 from suite.training.settings import TRAINING, check_kind, check_run, check_settings
 
@@ -104,16 +104,16 @@ def arrays(examples: Any, name: str = "the data set") -> tuple[np.ndarray, np.nd
     if isinstance(examples, tuple | list) and len(examples) == 2 and hasattr(examples[0], "shape"):
         inputs, targets = (np.asarray(each) for each in examples)
     else:
-        pairs = [examples[i] for i in range(len(examples))]
         try:
+            pairs = [examples[i] for i in range(len(examples))]
             inputs = np.stack([_picture(each) for each, _ in pairs])
-        except ValueError as error:
-            raise DataError(f"{name}: its examples cannot be stacked ({error}); bring them to one shape") from error
+        except (ValueError, TypeError) as error:
+            raise DataError(f"{name}: its examples cannot be stacked ({error}); give pairs of one shape") from error
         targets = np.asarray([int(target) for _, target in pairs])
     if targets.shape != (len(inputs),):
         raise DataError(f"{name}: {len(inputs)} inputs have targets of shape {targets.shape}; each needs one class")
-    if (targets % 1).any() or (targets < 0).any():
-        raise DataError(f"{name}: a target is no class; they must be whole numbers from 0")
+    if not len(inputs) or targets.dtype.kind not in "biuf" or (targets % 1).any() or (targets < 0).any():
+        raise DataError(f"{name}: a target is no class, or there is none; they must be whole numbers from 0")
     if inputs.dtype != np.uint8:
         inputs = inputs.astype(np.float32)
     return inputs, targets.astype(np.int64)
@@ -195,6 +195,9 @@ def experiment(
     known = cache(lambda: facts(name, data, kept))
 
     def plan(profile: str) -> Groups:
+        for part, by_name in (("methods", methods), ("sweep", sweep or {})):
+            if not isinstance(by_name, Mapping) or not all(isinstance(key, str) and key for key in by_name):
+                raise SpecError(f"{name}: {part} must be a dict whose keys are names, not {by_name!r}")
         with _said_of(name):
             check_kind("seeds", seeds, 1)
             check_kind("epochs", epochs, 0.0)
@@ -230,6 +233,7 @@ def _overlaid(place: str, settings: Mapping[str, Any], changes: Any) -> dict[str
         raise SpecError(f"{place} must be settings by name, not {changes!r}")
     found = overlaid(settings, changes)
     with _said_of(place):
+        check_plain(found)
         check_settings(overlaid(LENGTH, found), TRAINING)
     return found
 

@@ -156,7 +156,7 @@ def _like(path: str, value: Any, old: Any) -> Any:
     if type(old) is int and isinstance(value, float):
         raise VariationError(f"{path} is a whole number ({old}), and {_said(value)} is none: write its digits")
     if old is not None and _kind(value) != _kind(old):
-        raise VariationError(f"{path} is {_kind(old)} ({_said(old)}), and {_said(value)!r} is {_kind(value)}")
+        raise VariationError(f"{path} is {_kind(old)} ({_said(old)}), and {value!r} is {_kind(value)}")
     if isinstance(value, float) and not math.isfinite(value):
         raise VariationError(f"{path} cannot be {value}: it must be a finite number")
     if _kind(value) == "a number" and value < 0 <= (old or 0):

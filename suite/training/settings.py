@@ -6,6 +6,7 @@ the whole in :class:`suite.experiment.Experiment`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -107,12 +108,13 @@ def by_path(settings: Mapping[str, Any], parts: Collection[str] | None = None) -
 
 def check_kind(path: str, value: Any, kind: Kind) -> None:
     """Raise ValueError for a value that a setting of this kind cannot have."""
+    shown = thaw(value) if isinstance(value, Mapping | tuple) else value
     if isinstance(kind, type):
         if not isinstance(value, FROZEN.get(kind, kind)):
-            raise ValueError(f"{path}={thaw(value)!r} must be {NAMES[kind]}")
-    elif type(value) not in (int, type(kind)) or value < kind:
+            raise ValueError(f"{path}={shown!r} must be {NAMES[kind]}")
+    elif isinstance(value, bool) or not isinstance(value, int | type(kind)) or not kind <= value < math.inf:
         least = f", {kind:g} or more" if kind > float("-inf") else ""
-        raise ValueError(f"{path}={thaw(value)!r} must be a {'whole ' if type(kind) is int else ''}number{least}")
+        raise ValueError(f"{path}={shown!r} must be a {'whole ' if type(kind) is int else ''}number{least}")
 
 
 def check_drops(drops: Sequence[Any]) -> None:

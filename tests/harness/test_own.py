@@ -149,6 +149,7 @@ MISTYPED = {
     '{"drops": [[20, 0.01], [10, 0.1]]}': "must be pairs of a turn, later than the one before",
     '{"drops": [[10, -1.0]]}': "multiplies the rate from there on, 0 or more",
     '{"rate": "0.1"}': "rate='0.1' must be a number, 0 or more",
+    '{"rate": Ellipsis}': "settings.rate: Ellipsis is not a plain finite value",
     '{"descent": "torch"}': "descent='torch' must be settings by name",
     '{"algorithm": {"name": "crossbow", "alhpa": 0.1}}': "unexpected keyword argument 'alhpa'",
     '{"model": {"widht": 5}}': "model: got an unexpected keyword argument 'widht'; options are width",
@@ -190,10 +191,13 @@ def test_pictures_pairs_and_tables_of_the_hub_become_arrays():
     assert arrays((np.zeros((5, 7)), np.arange(5)))[0].dtype == np.float32
     other = Image.fromarray(np.zeros((3, 3), np.uint8))
     for examples, sentence in (
-        ([(picture, 0), (other, 1)], "its examples cannot be stacked .* bring them to one shape"),
+        ([(picture, 0), (other, 1)], "its examples cannot be stacked .* give pairs of one shape"),
         (np.zeros((5, 7)), "a split is one array"),
         ((np.zeros((5, 7)), np.arange(4)), r"5 inputs have targets of shape \(4,\)"),
         ((np.zeros((5, 7)), np.arange(5) / 2), "a target is no class"),
+        ((np.zeros((2, 7)), ["cat", "dog"]), "a target is no class"),
+        ((np.zeros((0, 7)), []), "a target is no class, or there is none"),
+        (5, "its examples cannot be stacked"),
     ):
         with pytest.raises(DataError, match=f"mine: {sentence}"):
             arrays(examples, "mine")

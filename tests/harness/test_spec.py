@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 from dataclasses import replace
+from functools import reduce
 
 import pytest
 from hypothesis import given
@@ -70,6 +71,14 @@ def test_a_specification_cannot_be_changed_after_it_is_named():
 def test_what_json_cannot_hold_is_refused_with_its_place(value):
     with pytest.raises(SpecError, match=r"settings\.deep\[1\]"):
         RunSpec("x", {"deep": [0, value]})
+
+
+def test_settings_that_hold_themselves_or_nest_too_deep_are_refused():
+    own: dict = {}
+    own |= {"first": [own], "second": own}
+    for settings in (own, reduce(lambda inner, _: {"a": inner}, range(3000), {})):
+        with pytest.raises(SpecError, match="settings cannot be written as JSON"):
+            RunSpec("x", settings)
 
 
 @pytest.mark.parametrize("arguments", [("",), (3,), ("x", {}, -1), ("x", {}, True), ("x", {}, 1.0), ("x", [])])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -150,6 +151,7 @@ SHARED = nn.Linear(20, 4)
         ({"batches": (0, 8)}, "two or more sizes"),
         ({"batches": (8, 16, 4000)}, "within the 256 examples"),
         ({"share": 0.0}, "share=0"),
+        ({"seeds": (0.5, 1)}, "seeds has 0.5; a seed is a whole number"),
         ({"seeds": ()}, r"seeds=\(\) must name at least one seed"),
         ({"rounds": 0}, "rounds=0 must be at least 1"),
         ({"budget": 0.0}, "budget=0.0 must be a positive number of seconds"),
@@ -199,6 +201,26 @@ def test_sizes_that_cannot_be_told_apart_are_named(scatter, seconds, errors, tie
 
 SECONDS = {256: 8.0, 4: 1.0, 64: 2.5, 16: 1.0}
 THREE = [Updates(m, tuple(100 + 1000 / m + more for more in (0.0, 5.0, -5.0))) for m in (4, 256)]
+
+
+def test_a_size_that_never_arrives_is_not_chosen_nor_a_smaller_one():
+    """By the law, fitted to the others, batches of 1 and 2 would take the least time."""
+    never = Updates(2, (None, None), 5000)
+    choice = choose({**SECONDS, 1: 0.01, 2: 0.02}, [never, *THREE])
+    assert choice.batch == 16
+    assert set(choice.left_out) == {1, 2}
+    assert set(choice.predicted) == set(SECONDS)
+    with pytest.raises(ValueError, match="none is one that arrives"):
+        choose({1: 1.0, 2: 1.0}, [never, *THREE])
+
+
+def test_counts_may_be_an_array_and_numbers_numpys():
+    own = [Updates(np.int64(each.batch), np.array(each.seen)) for each in THREE]
+    assert choose(SECONDS, own).predicted == choose(SECONDS, THREE).predicted
+    choice = chosen(batches=np.array((2, 8, 32)), converge=np.array((2, 32)), seeds=np.arange(2))
+    assert [updates.batch for updates in choice.counted] == [2, 32]
+    with pytest.raises(FitError, match="a number for each run"):
+        Updates(4, 352.0)
 
 
 def test_seconds_to_converge_are_updates_times_the_seconds_of_one():
