@@ -155,7 +155,7 @@ class Softsync(Algorithm):
     def _take(self, loss: Loss) -> None:
         """Push the gradient, let the server update if that completes one, and pull."""
         self._check()
-        pieces = self._pieces() if self._server.collect == 1 else None
+        pieces = self._pieces()
         if pieces is None:
             self._add(self._server.read[self._learner])
         self._losses.append(loss.detach() if isinstance(loss, Tensor) else loss)
