@@ -26,6 +26,7 @@ from typing import Any
 
 from ci.gpu import lacks_cuda
 from paper_figures.rudra.settings import cifar_server
+from suite.claims.intervals import quantile
 from suite.models.settings import caffe
 from suite.papers.catalogue import experiment
 from suite.runner.execute import RunnerConfig, execute
@@ -90,13 +91,11 @@ def updates(spec: RunSpec, store: Path, data: Path | None, device: str) -> int |
 
 def bounds(counts: Sequence[int]) -> tuple[float, float]:
     """Between which updates a further training lies, with CONFIDENCE. Raises ValueError for fewer than three."""
-    from scipy import stats
-
     if len(counts) < 3:
         raise ValueError(f"{len(counts)} seeds have no spread; accept at least 3")
     logs = [math.log(count) for count in counts]
     grid = EVERY / fmean(counts) / math.sqrt(12)  # standard deviation of a place within one step, as a share
-    reach = stats.t.ppf((1 + CONFIDENCE) / 2, len(counts) - 1) * max(stdev(logs), grid)
+    reach = quantile(len(counts) - 1, 1 - CONFIDENCE) * max(stdev(logs), grid)
     reach *= math.sqrt(1 + 1 / len(counts))
     return math.exp(fmean(logs) - reach), math.exp(fmean(logs) + reach)
 

@@ -131,12 +131,26 @@ def _least_squares(curves: Sequence[Sequence[Family]], starts: Sequence[float], 
     sizes = [len(family.batch) for family in families]
     batch, mean_logs = np.concatenate([family.batch for family in families]), np.concatenate(means)
     limited, floor = np.concatenate([family.limited for family in families]), np.repeat(floors, sizes)
+    points, place = np.arange(len(batch)), np.repeat(np.arange(len(families)), sizes)
+
+    def falls(theta: np.ndarray) -> np.ndarray:
+        """A / M^p of all points."""
+        return np.repeat(np.exp(theta[2::2]), sizes) * batch ** -math.exp(theta[0])
 
     def residuals(theta: np.ndarray) -> np.ndarray:
-        constants, rises = np.repeat(theta[1::2], sizes), np.repeat(np.exp(theta[2::2]), sizes)
-        law = constants + rises * batch ** -math.exp(theta[0])
+        law = np.repeat(theta[1::2], sizes) + falls(theta)
         misfit = np.log(np.maximum(law, 1e-9)) + floor - mean_logs
         return np.where(limited, np.minimum(misfit, 0), misfit)
+
+    def jacobian(theta: np.ndarray) -> np.ndarray:
+        fall = falls(theta)
+        law = np.repeat(theta[1::2], sizes) + fall
+        bound = (law <= 1e-9) | (limited & (np.log(np.maximum(law, 1e-9)) + floor >= mean_logs))
+        share = np.where(bound, 0, 1 / np.maximum(law, 1e-9))
+        found = np.zeros((len(batch), len(theta)))  # [P, 1 + 2 families]
+        found[:, 0] = -share * fall * np.log(batch) * math.exp(theta[0])
+        found[points, 1 + 2 * place], found[points, 2 + 2 * place] = share, share * fall
+        return found
 
     def begin(p: float) -> list[float]:
         """F as the least updates and A from the smallest batch size, both in units of the least updates."""
@@ -152,7 +166,8 @@ def _least_squares(curves: Sequence[Sequence[Family]], starts: Sequence[float], 
     if fixed:
         bounds[0][0], bounds[1][0] = math.log(starts[0]) - 1e-6, math.log(starts[0]) + 1e-6
     return min(
-        (scipy.optimize.least_squares(residuals, begin(p), bounds=bounds) for p in starts), key=lambda fit: fit.cost
+        (scipy.optimize.least_squares(residuals, begin(p), jacobian, bounds) for p in starts),
+        key=lambda fit: fit.cost,
     )
 
 

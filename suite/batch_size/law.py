@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from suite.claims.intervals import Interval, quantile
 from suite.lazy import np, scipy
@@ -124,6 +125,12 @@ def fit_inverse_law(measured: Sequence[Updates], *, blocks: bool = False) -> Inv
 
     Source: ``reference_impls.inverse_law_model``, Eqs. 2 and 13.
     """
+    return _fit(tuple(measured), blocks)
+
+
+@cache
+def _fit(measured: tuple[Updates, ...], blocks: bool) -> InverseLawFit:
+    """Several claims and their figures ask for the same curves."""
     usable, left_out = _usable(measured)
     batch, runs, hidden, effects = _rows(usable, blocks)
     y, theta = _imputed(np.log(runs), hidden, 1 / batch, effects)

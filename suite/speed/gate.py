@@ -140,9 +140,8 @@ def threshold(sessions: Sessions, level: float) -> float:
     """
     if len(sessions) >= ENOUGH:
         medians = [statistics.median(session) for session in sessions]
-        spread = (
-            scipy.stats.t.isf(level, len(medians) - 1) * statistics.stdev(medians) * math.sqrt(1 + 1 / len(medians))
-        )
+        reach = float(scipy.special.stdtrit(len(medians) - 1, 1 - level))
+        spread = reach * statistics.stdev(medians) * math.sqrt(1 + 1 / len(medians))
     else:
         low, _, high = statistics.quantiles([*_residuals(sessions), 0.0], n=4)
         spread = (high - low) / 1.349

@@ -27,7 +27,7 @@ def tail(m: int, n: int) -> np.ndarray:
     pairs = m * n
     if pairs > EXACT:
         deviation = math.sqrt(pairs * (m + n + 1) / 12)
-        return scipy.stats.norm.sf((np.arange(pairs + 1) - pairs / 2 - 0.5) / deviation)
+        return scipy.special.ndtr((0.5 + pairs / 2 - np.arange(pairs + 1)) / deviation)
     m, n = min(m, n), max(m, n)
     counts = [1] + [0] * pairs
     for i in range(1, m + 1):

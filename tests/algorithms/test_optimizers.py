@@ -173,7 +173,8 @@ def test_values_on_the_edge_are_taken():
 )
 def test_refuses_values_out_of_range(rule, change):
     ((name, value),) = change.items()
-    with pytest.raises(ValueError, match=rf"^{rule.__name__}: {name}={value} must lie in \[0, (1|inf)\)$"):
+    bound = "inf" if name in ("epsilon", "decay") else 1
+    with pytest.raises(ValueError, match=rf"^{rule.__name__}: {name}={value} must lie in \[0, {bound}\)$"):
         rule(**change)
 
 
@@ -197,6 +198,8 @@ def test_lars_takes_each_layer_by_the_ratio_of_its_norms():
     torch.testing.assert_close(x, mine)
     part, _ = rule.step(memory[..., 2:], x[..., 2:], both[..., 2:], lr, slice(2, 5))
     torch.testing.assert_close(part, rule.step(memory, x, both, lr)[0][..., 2:])
+    alone, _ = rule.step(memory[0], x[0], both[0], lr)  # one model [d], as SGD has it
+    torch.testing.assert_close(alone, rule.step(memory, x, both, lr)[0][0])
     with pytest.raises(ValueError, match="parameters 1 to 5 cut a layer"):
         rule.step(memory[..., 1:], x[..., 1:], both[..., 1:], lr, slice(1, 5))
 

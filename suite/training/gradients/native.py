@@ -119,6 +119,8 @@ def _layers(
 
 
 def _outputs(layer: nn.Module, shape: tuple[int, ...]) -> torch.Size:
+    if isinstance(layer, nn.Linear):  # torch would import its compiler, for a second, to tell the shape of a product
+        return torch.Size([*shape[:-1], layer.out_features])
     state = {**dict(layer.named_parameters()), **dict(layer.named_buffers())}
     numbers = next((tensor.dtype for tensor in state.values()), torch.float32)
     meta = {name: torch.empty_like(tensor, device="meta") for name, tensor in state.items()}
