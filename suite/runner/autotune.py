@@ -103,8 +103,8 @@ def preferred(
     return simple if middle[best] > middle[simple] * (1 - margin) else best
 
 
-# Runs estimated to take less are not measured. The estimate counts the native step: searches of 8 s took 45 by the loop
-# where no measurement found it.
+# Runs estimated to take less are not measured. The estimate counts the native step, which only a measurement chooses:
+# searches of 8 s took 45 by the loop.
 WORTH_SECONDS = 5.0
 # How much less time than the default another execution must take, as a share: the second where it was the faster in
 # every repeat, which noise alone does once in 128 times.
