@@ -103,7 +103,9 @@ def preferred(
     return simple if middle[best] > middle[simple] * (1 - margin) else best
 
 
-WORTH_SECONDS = 10.0  # runs of one kind estimated to take less are not worth a measurement of about a second
+# Runs estimated to take less are not measured. The estimate counts the native step, which only a measurement chooses:
+# searches of 8 s took 45 by the loop.
+WORTH_SECONDS = 5.0
 # How much less time than the default another execution must take, as a share: the second where it was the faster in
 # every repeat, which noise alone does once in 128 times.
 MARGIN, STEADY = 0.05, 0.02

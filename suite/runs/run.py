@@ -184,6 +184,13 @@ def _defect(run: Run) -> str:
     return ""
 
 
+def _plain(value: Any) -> Any:
+    """A number of numpy's or torch's as Python's. Raises TypeError for what is none."""
+    if not hasattr(value, "item"):
+        raise TypeError(f"a result is {value!r}; results are numbers, texts, lists and dicts of these")
+    return value.item()
+
+
 def encode(spec: RunSpec, environment: Mapping[str, Any], outcome: Outcome) -> dict[str, bytes]:
     """The files of a run folder, checksum file included."""
     files = {
@@ -192,7 +199,7 @@ def encode(spec: RunSpec, environment: Mapping[str, Any], outcome: Outcome) -> d
         "outcome.json": json.dumps(
             {"status": outcome.status, "note": outcome.note, "results": dict(outcome.results)},
             indent=1,
-            allow_nan=True,
+            default=_plain,
         ).encode(),
     }
     for name, table in outcome.curves.items():

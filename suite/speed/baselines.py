@@ -23,6 +23,7 @@ FOLDER = Path(os.environ.get("SGD_SUITE_BASELINES") or ROOT / "ci" / "baselines"
 FORMAT = 1
 OURS, RIVALS = "ours", ("plain", "plain, 1 thread")
 CLOCKS = {"wall": "seconds", "processor": "processor"}  # by the name in a baseline: the key of a side's samples
+AGAIN = "make another with `nox -s benchmark`, a baseline with `nox -s guard -- --accept --anew`"
 LARGEST = 1e9  # seconds, or log ratios: more is no measurement
 
 Sessions = list[list[float]]  # log ratios: one list per session, one value per round
@@ -39,14 +40,14 @@ def read(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise GateError(f"{path} cannot be read: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
-        raise GateError(f"{path} cannot be read as a benchmark document: {error}") from error
+        raise GateError(f"{path} cannot be read as a benchmark document: {error}; {AGAIN}") from error
     return check(document, str(path))
 
 
 def check(document: Any, name: str) -> dict[str, Any]:
     """The document itself. Raises GateError naming the first thing that is not as it must be."""
     if wrong := _defect(document):
-        raise GateError(f"{name} cannot be used: {wrong}; make another with `nox -s benchmark`")
+        raise GateError(f"{name} cannot be used: {wrong}; {AGAIN}")
     return dict(document)
 
 

@@ -64,8 +64,8 @@ def test_a_choice_that_leads_to_no_execution_is_measured_again_and_replaced(tmp_
     assert len(made) == 2
 
 
-@pytest.mark.parametrize(("seconds", "measured"), [(10.0, 1), (9.9, 0)])
-def test_runs_of_ten_seconds_are_worth_a_measurement(tmp_path, seconds, measured):
+@pytest.mark.parametrize(("seconds", "measured"), [(5.0, 1), (4.9, 0)])
+def test_runs_of_five_seconds_are_worth_a_measurement(tmp_path, seconds, measured):
     kind, made = experiment(repeat({}), seconds)
     execution = decide(tmp_path, kind, digits(0), new(digits(0)))
     assert len(made) == measured

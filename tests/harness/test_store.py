@@ -8,9 +8,11 @@ import os
 import time
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+import torch
 from toy import files_of
 
 from suite.runs.run import (
@@ -29,6 +31,14 @@ from suite.runs.store import NewRun, Store
 from suite.spec import RunSpec
 
 SPEC = RunSpec("toy/draw", {"a": 1}, 3)
+
+
+def test_numbers_of_other_libraries_are_stored_as_plain_ones_and_other_results_are_refused():
+    results = {"one": np.float32(0.5), "two": np.int64(3), "three": torch.tensor(0.25)}
+    files = encode(SPEC, {}, Outcome("finished", results))
+    assert verified(SPEC.id, files).results == {"one": 0.5, "two": 3, "three": 0.25}
+    with pytest.raises(TypeError, match="a result is PosixPath"):
+        encode(SPEC, {}, Outcome("finished", {"where": Path("x")}))
 
 
 @pytest.fixture
