@@ -40,7 +40,7 @@ def check_plain(settings: Mapping[str, Any]) -> None:
         elif isinstance(value, list | tuple):
             parts = enumerate(value)
         elif not isinstance(value, int | str) and not (isinstance(value, float) and math.isfinite(value)):
-            raise SpecError(f"{where}: {value!r} is not a plain finite value; use Python's numbers, strings, lists, dicts")
+            raise SpecError(f"{where}: {value!r} is not a plain finite value; use numbers, strings, lists, dicts")
         for key, part in parts:
             if named and not isinstance(key, str):
                 raise SpecError(f"{where}: keys must be strings, not {key!r}")

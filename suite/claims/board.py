@@ -24,8 +24,8 @@ from suite.claims.judge import OURS, VERDICTS, Claim, Verdict, accepted, growth,
 EMPIRICAL, PROPERTIES = GRADES[:4], GRADES[4:]
 CONFIDENCE = 0.95  # of the intervals that are judged
 NOTHING = "nothing measured"  # the row of claims that were not run
-RELATIONS = ("order", "holds")  # rules of which a stand-in speaks: a printed number belongs to the paper's own data
-STAND_INS: Mapping[bool | None, str] = {True: "for", False: "against", None: "open"}
+RELATIONS = ("order", "holds")  # rules of which a proxy speaks: a printed number belongs to the paper's own data
+PROXIES: Mapping[bool | None, str] = {True: "for", False: "against", None: "open"}
 DECIDED = ("reproduced", "not reproduced", "no visible difference")
 WORDS: Mapping[str, str] = {  # what is said of a property or a statement
     "reproduced": "holds",
@@ -53,7 +53,7 @@ class Board:
     spread: int = 0  # verdicts *reproduced* among ``empirical`` whose measurement has an interval
     follows: Counter[str] = field(default_factory=Counter)  # by row of ``properties``: numbers that are derived
     runs: Mapping[str, int] = field(default_factory=dict)  # by row of ``empirical``: runs behind it, each once
-    beside: Counter[str] = field(default_factory=Counter)  # what stand-ins say of claims and rows that were not run
+    beside: Counter[str] = field(default_factory=Counter)  # what proxies say of claims and rows that were not run
     single: int = 0  # verdicts among ``empirical`` that one run decides
     decided_once: int = 0  # of those, how many decide at the claim's own size
     rows: Mapping[str, Counter[str]] = field(default_factory=dict)  # of rows of claims, counted nowhere else
@@ -96,18 +96,18 @@ def on_one_run(verdict: Verdict) -> bool:
     return once and verdict.verdict in DECIDED
 
 
-def stand_in(verdict: Verdict) -> str:
-    """What a stand-in says of a claim that was not run: *for*, *against*, *open*, or *number*; "" for no stand-in.
+def proxy_says(verdict: Verdict) -> str:
+    """What a proxy says of a claim that was not run: *for*, *against*, *open*, or *number*; "" for no proxy.
 
     It speaks of relations alone (``RELATIONS``), by the claim's own rule. A printed number belongs to the paper's
-    data, network and machine, so the stand-in's number is shown beside it without a word.
+    data, network and machine, so the proxy's number is shown beside it without a word.
     """
     ours, claim = verdict.proxy, verdict.claim
     if ours is None or verdict.measured is not None:
         return ""
     if claim.rule not in RELATIONS or not ours.decidable or not claim.expects(len(ours.values)):
         return "number"
-    return STAND_INS[inside(ours, accepted(claim, len(ours.values)))]
+    return PROXIES[inside(ours, accepted(claim, len(ours.values)))]
 
 
 def board(verdicts: Iterable[Verdict]) -> Board:
@@ -129,7 +129,7 @@ def board(verdicts: Iterable[Verdict]) -> Board:
         spread=sum(v.verdict == "reproduced" and ours.spread for v, ours in measured),
         follows=Counter(v.rests_on for v in properties if v.claim.basis == "follows"),
         runs={row: len({run for v, ours in measured if v.rests_on == row for run in ours.runs}) for row in EMPIRICAL},
-        beside=Counter(filter(None, map(stand_in, (*empirical, *rows)))),
+        beside=Counter(filter(None, map(proxy_says, (*empirical, *rows)))),
         single=sum(map(on_one_run, empirical)),
         decided_once=sum(map(on_one_run, decided)),
         rows=tallies((), ((v.rests_on or NOTHING, v.verdict) for v in rows)),
@@ -180,7 +180,7 @@ def lines(counted: Board) -> list[str]:
         )
     if counted.single:
         text.append(f"  on one run each, without a spread of our own: {counted.single}")
-    text += [f"  {line}" for line in (corrected(counted), stand_ins(counted)) if line]
+    text += [f"  {line}" for line in (corrected(counted), proxies(counted)) if line]
     if counted.rows:
         text.append(rows_told(counted))
     if counted.ours:
@@ -212,12 +212,12 @@ def corrected(counted: Board, *, named: bool = True) -> str:
     return f"{counted.families} claims share runs with others and are corrected together (Holm); {fell}"
 
 
-def stand_ins(counted: Board) -> str:
-    """What stand-ins say of claims and rows that were not run; "" for none."""
+def proxies(counted: Board) -> str:
+    """What proxies say of claims and rows that were not run; "" for none."""
     if not counted.beside:
         return ""
-    told, n = counts(counted.beside, STAND_INS.values()) or "none", counted.beside.total()
-    return f"{n} stand-in{'s' * (n > 1)} for claims and rows not run; where these state a relation: {told}"
+    told, n = counts(counted.beside, PROXIES.values()) or "none", counted.beside.total()
+    return f"{n} prox{'ies' if n > 1 else 'y'} for claims and rows not run; where these state a relation: {told}"
 
 
 def apart(counted: Board, row: str) -> str:

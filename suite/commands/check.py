@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from suite.claims.board import board, in_full, stand_in, word
+from suite.claims.board import board, in_full, proxy_says, word
 from suite.claims.board import lines as board_lines
 from suite.claims.estimate import Estimate
 from suite.claims.judge import PROFILES, Verdict
@@ -161,7 +161,7 @@ def row(verdict: Verdict) -> dict[str, Any]:
         "exploratory": row(verdict.exploratory) if verdict.exploratory else None,
         "decides": verdict.decides,
         "family": verdict.family,
-        "stand_in": stand_in(verdict),
+        "proxy_says": proxy_says(verdict),
         "ours": _measured(verdict.measured),
         "proxy": _measured(verdict.proxy),
     }

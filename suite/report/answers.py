@@ -4,7 +4,7 @@ They stand in ``answers.toml`` beside the papers. The sentences and the cells of
 their numbers are not. Every ``{claim}`` in them is filled in from what was measured, and so is every
 ``{artifact/quantity}`` of the functions that the answer names under ``measures``:
 
-    {name}                        value [low, high], of a range "value, from low to high"; of a stand-in where the
+    {name}                        value [low, high], of a range "value, from low to high"; of a proxy where the
                                   claim itself was not run
     {name value}, {name ends}     the value alone, or "low to high"
     {name within}                 the end of the interval that is farthest from 0, without its sign

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from suite.claims.board import WORDS as WORDS_OF
-from suite.claims.board import stand_in, word
+from suite.claims.board import proxy_says, word
 from suite.claims.judge import Verdict
 from suite.lazy import Axes, Figure, np, pd
 from suite.report.numerals import alike, units
@@ -101,7 +101,7 @@ def rows_of(verdict: Verdict, by: Verdict) -> Iterator[dict[str, Any]]:
             "rests on": verdict.rests_on,
             "verdict": word(verdict),
             "exploratory": verdict.exploratory.verdict if verdict.exploratory else "",
-            "stand-in": stand_in(verdict),
+            "proxy": proxy_says(verdict),
             "runs": verdict.digest,
             "note": said.note if said else "",
         }
@@ -111,7 +111,7 @@ FILE = "results.csv"  # in a paper's home
 
 Row = dict[str, str]
 NUMBERS = ("ours", "low", "high", "beside")
-WORDS = ("printed", "unit", "n", "rests on", "verdict", "exploratory", "stand-in", "runs")
+WORDS = ("printed", "unit", "n", "rests on", "verdict", "exploratory", "proxy", "runs")
 COLUMNS = ("claim", "says", "printed", *NUMBERS, *WORDS[1:], "note")
 RELATIVE, OF_INTERVAL, NOTHING = 1e-6, 1e-3, 1e-9  # what is less than the last is rounding
 

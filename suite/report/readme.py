@@ -89,8 +89,8 @@ def have(found: Sequence[Verdict]) -> str:
     text = [number_of(verdict) for verdict in told]
     left = Counter(verdict.verdict for verdict in found) - Counter(verdict.verdict for verdict in told)
     text += [f"{left[word]} {word}" for word in VERDICTS if left[word]]
-    beside = boards.counts(Counter(map(boards.stand_in, found)), boards.STAND_INS.values())
-    text += [f"stand-ins: {beside}"] if beside else []
+    beside = boards.counts(Counter(map(boards.proxy_says, found)), boards.PROXIES.values())
+    text += [f"proxies: {beside}"] if beside else []
     return "; ".join([*text, *([f"questions of ours: {boards.counts(asked, VERDICTS)}"] if asked else [])])
 
 
@@ -120,13 +120,13 @@ def _strength(verdict: Verdict) -> tuple[bool, int, bool, bool, bool, bool, int]
 
 
 def board_of_papers(verdicts: Sequence[Verdict]) -> str:
-    """A line per paper: claims, how many are measured, decided and stand today, and what stand-ins say; Markdown."""
+    """A line per paper: claims, how many are measured, decided and stand today, and what proxies say; Markdown."""
     rows = []
     for found in _by_paper(verdicts):
         counted = boards.board(found)
-        beside = boards.counts(counted.beside, boards.STAND_INS.values())
+        beside = boards.counts(counted.beside, boards.PROXIES.values())
         rows.append((f"`{found[0].claim.paper}`", *_decided(counted), counted.standing, beside))
-    return markdown(["paper", "claims", "measured", "decided", "stand today", "stand-ins"], rows, "lrrrrl")
+    return markdown(["paper", "claims", "measured", "decided", "stand today", "proxies"], rows, "lrrrrl")
 
 
 def _most_telling(verdict: Verdict) -> tuple[object, ...]:
@@ -207,8 +207,8 @@ def table(verdicts: Sequence[Verdict]) -> str:
 
 
 def _beside(counted: boards.Board, *, named: bool) -> list[str]:
-    """Sentences on claims that are corrected together, and on stand-ins."""
-    lines = boards.corrected(counted, named=named), boards.stand_ins(counted)
+    """Sentences on claims that are corrected together, and on proxies."""
+    lines = boards.corrected(counted, named=named), boards.proxies(counted)
     return [f"{line[0].upper()}{line[1:]}." for line in lines if line]
 
 

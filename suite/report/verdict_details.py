@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
-from suite.claims.board import stand_in
+from suite.claims.board import proxy_says
 from suite.claims.estimate import Estimate
 from suite.claims.judge import PROFILES, Claim, Verdict
 from suite.papers.artifact import Artifact
@@ -135,8 +135,8 @@ def shown(verdict: Verdict) -> str:
         return few(ours(verdict.measured, verdict.claim))
     if not verdict.proxy:
         return ""
-    speaks = stand_in(verdict)
-    label = "shown only" if speaks == "number" else f"stand-in, {speaks}"
+    speaks = proxy_says(verdict)
+    label = "shown only" if speaks == "number" else f"proxy, {speaks}"
     return f"{label}: {few(ours(verdict.proxy, verdict.claim))}"
 
 

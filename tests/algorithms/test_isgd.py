@@ -276,12 +276,6 @@ def test_workers_equal_one_on_the_joint_batch(turns, tolerance):
         assert int(joint.iteration) < 95  # there was something to agree on
 
 
-def test_a_tighter_limit_triggers_more_often():
-    losses = np.random.default_rng(0).exponential(size=600).tolist()
-    counts = [sum(i.chased > 0 for i in branching(losses, n=20, margin=margin, stop=1)) for margin in (3, 2, 1)]
-    assert 0 < counts[0] < counts[1] < counts[2]
-
-
 def test_an_update_costs_the_same_for_any_number_of_batches():
     """Counted in calls of tensor operations; the state is immutable, so that one of them copies the queue."""
 

@@ -8,6 +8,7 @@ from torch import nn
 from torch.nn.utils import parameters_to_vector
 
 from suite.training.flat import FlatModule, aligned, misaligned
+from suite.training.problem import Classification
 
 
 def test_parameters_lie_as_torch_flattens_them_unless_pictures_are_to_lie_channels_last():
@@ -52,3 +53,11 @@ def test_a_part_is_copied_only_where_a_gpu_could_not_read_it():
         assert misaligned(part) is copied
         assert torch.equal(aligned(part), part)
         assert (aligned(part).data_ptr() != part.data_ptr()) is copied
+
+
+def test_examples_that_are_no_pictures_lie_as_they_are():
+    """Rows of a table, for a network whose pictures would lie channels-last."""
+    flat = FlatModule(nn.Linear(3, 2), channels_last=True)
+    table = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    inputs, targets = Classification(flat, table, torch.tensor([0, 1]), torch.clone).fetch(torch.tensor([1]))
+    assert (inputs.tolist(), targets.tolist()) == ([[4.0, 5.0, 6.0]], [1])

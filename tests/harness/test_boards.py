@@ -10,7 +10,7 @@ from itertools import groupby
 
 import pytest
 
-from suite.claims.board import Board, apart, board, corrected, lines, stand_in, word
+from suite.claims.board import Board, apart, board, corrected, lines, proxy_says, word
 from suite.claims.estimate import EXACT, MODELLED, REDUCED, WHOLE, Estimate
 from suite.claims.estimate import over_seeds as exact
 from suite.claims.judge import CLAIM, Claim, Verdict
@@ -83,12 +83,12 @@ def test_runs_that_several_claims_share_count_once():
         ("within", 0.5, 1.5, "number"),
     ],
 )
-def test_a_stand_in_speaks_of_relations_alone_and_of_what_is_a_number(rule, low, high, said):
+def test_a_proxy_speaks_of_relations_alone_and_of_what_is_a_number(rule, low, high, said):
     order = ("a", "b") if rule == "order" else ()
     made = replace(verdict("not run", "").claim, rule=rule, order=order, printed=(1.0,))
     found = Verdict(made, "not run", "", proxy=Estimate((1.0,), (low,), (high,)))
-    assert stand_in(found) == said
-    assert stand_in(replace(found, measured=found.proxy)) == ""
+    assert proxy_says(found) == said
+    assert proxy_says(replace(found, measured=found.proxy)) == ""
     assert board([found]).beside == {said: 1}
 
 

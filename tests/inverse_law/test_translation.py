@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -112,6 +113,10 @@ def test_a_wide_beam_finds_the_best_of_all_short_translations():
 def problem():
     corpus = prepare("number_phrases", 60, sentences=150)
     return Translation(corpus, {"embedding": 8, "hidden": 12}, weights_seed=1)
+
+
+def test_the_words_of_a_sentence_are_those_before_its_end_mark(problem):
+    assert replace(problem.corpus, target=[[4, 5, 6, END], [END]]).lengths == [3, 0]
 
 
 def test_each_word_fetched_is_read_before_the_next_is_asked_for(problem):
