@@ -27,6 +27,7 @@ from typing import Any
 from ci.gpu import lacks_cuda
 from paper_figures.rudra.settings import cifar_server
 from suite.claims.intervals import quantile
+from suite.data.catalogue import available
 from suite.models.settings import caffe
 from suite.papers.catalogue import experiment
 from suite.runner.execute import RunnerConfig, execute
@@ -82,6 +83,9 @@ def _training(seed: int, algorithm: dict[str, Any], experiment: str = "train", *
 
 def updates(spec: RunSpec, store: Path, data: Path | None, device: str) -> int | None:
     """Updates to the target, None where it was missed. Raises RuntimeError for a run that failed."""
+    here, why = available(spec.settings["data"]["name"], data)  # before the execution is measured
+    if not here:
+        raise RuntimeError(f"the training failed: {why}")
     report = execute(spec, experiment, RunnerConfig(store=store, data=data, device=pick_device(device)))
     if report.state == "failed":
         raise RuntimeError(f"the training failed: {report.why}")

@@ -180,26 +180,6 @@ def power(found: Interval, tolerance: float) -> float:
     return NormalDist().cdf((nearest - tolerance - half) / (half / 1.96)) if half else float(nearest > tolerance)
 
 
-def lack_of_fit_power(laws: Sequence[InverseLawFit], level: float) -> float:
-    """How probably one of these lack-of-fit tests finds an exponent of ``ALTERNATIVES``, the one found less often.
-
-    The truth has the constants of each fit but for the exponent; the tests are independent, all at ``level``.
-    """
-    missed = [math.prod(1 - _found(law, exponent, level) for law in laws) for exponent in ALTERNATIVES]
-    return 1 - max(missed)
-
-
-def _found(law: InverseLawFit, exponent: float, level: float) -> float:
-    """Power of one F test: its noncentrality is the misfit of the best inverse law to the truth."""
-    truth = {batch: law.floor + law.sensitivity * batch**-exponent for batch in law.batches}
-    nearest = fit_inverse_law([Updates(batch, (updates,)) for batch, updates in truth.items()])
-    misfit = math.fsum(math.log(updates / nearest.predict(batch)) ** 2 for batch, updates in truth.items())
-    spare, runs = len(law.batches) - 2, law.runs / len(law.batches)
-    repeats = law.degrees - spare
-    critical = scipy.special.fdtri(spare, repeats, 1 - level)
-    return 1 - float(scipy.special.ncfdtr(spare, repeats, runs * misfit / law.scatter**2, critical))
-
-
 TOLERANCE = 0.15  # of the exponent, as published
 Groups = list[str]
 

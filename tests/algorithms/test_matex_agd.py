@@ -159,7 +159,8 @@ def test_largest_stable_rate(delay, momentum, fraction, stable):
     bound = (3.8, 0.1, 0.0512, 0.0348)[delay] if momentum else 2 * sin(pi / (2 * (2 * delay + 1)))
     unit = Quadratic(torch.zeros(96, 1, dtype=torch.float64), torch.ones(1, dtype=torch.float64))
     rate, x0 = torch.tensor(fraction * bound, dtype=torch.float64), torch.ones(1, dtype=torch.float64)
-    state = drive(agd(1, CaffeSGD(momentum), delay=delay), 1500, x0=x0, lr=rate, problem=unit)
+    updates = 1500 if momentum else 250  # with momentum the largest root lies closer to the circle
+    state = drive(agd(1, CaffeSGD(momentum), delay=delay), updates, x0=x0, lr=rate, problem=unit)
     assert (abs(state.x.item()) < 1) == stable
 
 

@@ -105,7 +105,7 @@ def test_censored_runs_are_counted_not_dropped():
     """Censoring the largest counts at M = 1: dropping them biases alpha down, keeping them as censored does not."""
     rng = np.random.default_rng(11)
     kept, dropped = [], []
-    for _ in range(200):
+    for _ in range(100):
         data = simulate(rng, inverse, scatter=0.2, seeds=6)
         limit = 1700.0
         cut = [Updates(u.batch, tuple(n if n < limit else None for n in u.seen), limit) for u in data]

@@ -23,7 +23,6 @@ from paper_figures.inverse_law.law import (
     crossings,
     families,
     joint_exponent,
-    lack_of_fit_power,
     law_fit,
     power,
     reached,
@@ -194,7 +193,7 @@ def test_the_power_of_lack_of_fit_is_that_of_a_noncentral_f() -> None:
             spare, repeats = len(SIZES) - 2, (len(SIZES) - 1) * (seeds - 1)
             critical = stats.f.ppf(0.95, spare, repeats)
             missed[-1] *= stats.ncf.cdf(critical, spare, repeats, seeds * squares / law.scatter**2)
-    assert lack_of_fit_power(laws, 0.05) == pytest.approx(1 - max(missed), abs=1e-6)
+    assert fig1.lack_of_fit_power(laws, 0.05) == pytest.approx(1 - max(missed), abs=1e-6)
     assert 0.2 < max(missed) < 0.8
 
 
@@ -280,8 +279,8 @@ def test_lacks_of_fit_count_by_their_number() -> None:
         tested = fig1.tested_laws(frame)
         assert len(tested) == 3
         value = min(1.0, 3 * min(tested.values()))
-        told = lack_of_fit_power(list(tested), printed_value(name) / 3) >= 0.8
-        assert fig1.fit_power(tested) == lack_of_fit_power(list(tested), printed_value(name) / 3)
+        told = fig1.lack_of_fit_power(list(tested), printed_value(name) / 3) >= 0.8
+        assert fig1.fit_power(tested) == fig1.lack_of_fit_power(list(tested), printed_value(name) / 3)
         found = measured(name, frame)
         assert (found.spans, found.n) == ((pytest.approx((value, value if told else 0.0, value)),), 3)
         assert told is (scatter < 0.5)
