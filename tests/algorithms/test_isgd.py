@@ -276,6 +276,12 @@ def test_workers_equal_one_on_the_joint_batch(turns, tolerance):
         assert int(joint.iteration) < 95  # there was something to agree on
 
 
+def test_a_tighter_limit_triggers_more_often():
+    losses = np.random.default_rng(0).exponential(size=600).tolist()
+    counts = [sum(i.chased > 0 for i in branching(losses, n=20, margin=margin, stop=1)) for margin in (3, 2, 1)]
+    assert 0 < counts[0] < counts[1] < counts[2]
+
+
 def test_an_update_costs_the_same_for_any_number_of_batches():
     """Counted in calls of tensor operations; the state is immutable, so that one of them copies the queue."""
 
@@ -294,6 +300,12 @@ def test_an_update_costs_the_same_for_any_number_of_batches():
             feed(algorithm, state, 0.5, (1.0, 1.0))
         counts.append(seen.count)
     assert counts[0] == counts[1] > 0
+
+
+def test_the_mean_gradient_of_a_cycle_is_that_of_all_examples():
+    x = torch.linspace(-1, 1, D, dtype=torch.float64)
+    gradients = [QUADRATIC.evaluate(x, batch)[1] for batch in TABLE]
+    close(torch.stack(gradients).mean(0), QUADRATIC.evaluate(x, TABLE.flatten())[1])
 
 
 def test_rate_falls_with_the_mean_loss_and_never_rises():
