@@ -25,6 +25,7 @@ from suite.papers.figure import Artifact, Frame, Missing, Quantity, Run, np, sci
 
 LEAST_POINTS = 4  # batch sizes of a family: F, A and p fit any three
 RANGE = (0.05, 5.0)  # in which the exponent is looked for
+LEAST = 1e-9  # updates, in units of the least ones: a fit may try a negative constant
 UNTOLD = 1e-9  # squared change of log updates, per change of the log exponent, that is none
 ALTERNATIVES = (0.7, 1.3)  # exponents that a rule must be able to tell from 1
 ENOUGH = 0.8  # power against these from which on a test that finds nothing says something
@@ -133,20 +134,19 @@ def _least_squares(curves: Sequence[Sequence[Family]], starts: Sequence[float], 
     limited, floor = np.concatenate([family.limited for family in families]), np.repeat(floors, sizes)
     points, place = np.arange(len(batch)), np.repeat(np.arange(len(families)), sizes)
 
-    def falls(theta: np.ndarray) -> np.ndarray:
-        """A / M^p of all points."""
-        return np.repeat(np.exp(theta[2::2]), sizes) * batch ** -math.exp(theta[0])
+    def law(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """A / M^p and F + A / M^p of all points."""
+        fall = np.repeat(np.exp(theta[2::2]), sizes) * batch ** -math.exp(theta[0])
+        return fall, np.maximum(np.repeat(theta[1::2], sizes) + fall, LEAST)
 
     def residuals(theta: np.ndarray) -> np.ndarray:
-        law = np.repeat(theta[1::2], sizes) + falls(theta)
-        misfit = np.log(np.maximum(law, 1e-9)) + floor - mean_logs
+        misfit = np.log(law(theta)[1]) + floor - mean_logs
         return np.where(limited, np.minimum(misfit, 0), misfit)
 
     def jacobian(theta: np.ndarray) -> np.ndarray:
-        fall = falls(theta)
-        law = np.repeat(theta[1::2], sizes) + fall
-        bound = (law <= 1e-9) | (limited & (np.log(np.maximum(law, 1e-9)) + floor >= mean_logs))
-        share = np.where(bound, 0, 1 / np.maximum(law, 1e-9))
+        fall, updates = law(theta)
+        free = (updates > LEAST) & ~(limited & (np.log(updates) + floor >= mean_logs))
+        share = free / updates
         found = np.zeros((len(batch), len(theta)))  # [P, 1 + 2 families]
         found[:, 0] = -share * fall * np.log(batch) * math.exp(theta[0])
         found[points, 1 + 2 * place], found[points, 2 + 2 * place] = share, share * fall

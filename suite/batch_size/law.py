@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 
 from suite.claims.intervals import Interval, quantile
 from suite.lazy import np, scipy
@@ -128,7 +128,7 @@ def fit_inverse_law(measured: Sequence[Updates], *, blocks: bool = False) -> Inv
     return _fit(tuple(measured), blocks)
 
 
-@cache
+@lru_cache(maxsize=1024)
 def _fit(measured: tuple[Updates, ...], blocks: bool) -> InverseLawFit:
     """Several claims and their figures ask for the same curves."""
     usable, left_out = _usable(measured)

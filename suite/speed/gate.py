@@ -24,8 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from suite.claims.intervals import holm
-from suite.lazy import scipy
+from suite.claims.intervals import holm, quantile
 from suite.speed.baselines import GateError, Sessions, baseline, find_baseline, place, read, write
 from suite.speed.rank_shift import detectable, lower_limit, p_value, shift
 
@@ -140,7 +139,7 @@ def threshold(sessions: Sessions, level: float) -> float:
     """
     if len(sessions) >= ENOUGH:
         medians = [statistics.median(session) for session in sessions]
-        reach = float(scipy.special.stdtrit(len(medians) - 1, 1 - level))
+        reach = quantile(len(medians) - 1, 2 * level)  # of one side
         spread = reach * statistics.stdev(medians) * math.sqrt(1 + 1 / len(medians))
     else:
         low, _, high = statistics.quantiles([*_residuals(sessions), 0.0], n=4)

@@ -13,11 +13,13 @@ from fabricated_frames import frame_of, measured, student, verdict
 from law_worlds import BATCHES, KNEE, columns, inverse, loop, power, search, searches
 
 from paper_figures.inverse_law import fig1, fig2, misfits, settings
-from paper_figures.inverse_law.law import as_tested, exponent, families, law_fit
+from paper_figures.inverse_law.equations import FLAT
+from paper_figures.inverse_law.law import TOLERANCE, as_tested, exponent, families, law_fit
 from paper_figures.inverse_law.misfits import FAR
 from paper_figures.inverse_law.settings import BY_NAME, ROWS
 from suite.batch_size.law import Updates, fit_inverse_law
 from suite.papers.artifact import Frame, Missing
+from suite.papers.catalogue import entries
 from suite.spec import RunSpec
 
 LARGE, SLOW, FAST = "mnist_large-lr0p01", "mnist_medium-lr0p01", "mnist_medium-lr0p05"
@@ -201,6 +203,9 @@ def test_each_sentence_on_the_loop_can_fail() -> None:
     fastest_at_one = loop(lambda batch: 1e-3 if batch == 1 else 1.0, timings=flat)
     assert verdict("inverse_law/eq8/measured", fastest_at_one) == "not reproduced"
     assert [measured("inverse_law/eq8/measured", each).proxy for each in (loop(), root)] == [False, True]  # Eq. 4
+    allowed = {entry.id: entry.tolerance for entry in entries("inverse_law")}
+    assert allowed["inverse_law/eq4/flat-below"] == (FLAT,)
+    assert allowed["inverse_law/eq2/law"] == (TOLERANCE,)
     assert verdict("inverse_law/eq1/product", square) == "reproduced"
     late = [(seed, updates) for seed, updates in enumerate((60, 90, 150)) for _ in range(2)]
     dearer = columns(
