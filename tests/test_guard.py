@@ -203,6 +203,18 @@ def test_the_guard_remembers_what_was_accepted_and_finds_what_crept_in(tmp_path:
     assert guard.gate(tmp_path, "") != 1
 
 
+def test_canaries_are_compared_with_a_baseline_outside_of_the_checkout(tmp_path: Path, monkeypatch, capsys):
+    committed = next(iter(sorted(canaries.BASELINES.glob("*/canaries.zip"))))
+    kept = tmp_path / machine_class() / committed.name
+    kept.parent.mkdir()
+    kept.write_bytes(committed.read_bytes())
+    monkeypatch.setattr(canaries, "BASELINES", tmp_path)
+    monkeypatch.setattr(canaries, "train", lambda *_: canaries.open_runs(committed))
+    monkeypatch.setattr(sys, "argv", ["ci.canaries"])
+    assert canaries.main() == 0
+    assert capsys.readouterr().out.startswith(f"baseline {kept}\n40 canaries compared")
+
+
 def test_the_first_night_makes_the_baseline_and_the_second_does_not(tmp_path, monkeypatch, capsys):
     """With ``--first``, where this machine class has none."""
     asked = []
