@@ -203,6 +203,35 @@ def test_the_guard_remembers_what_was_accepted_and_finds_what_crept_in(tmp_path:
     assert guard.gate(tmp_path, "") != 1
 
 
+def test_what_the_gate_could_not_tell_is_measured_after_an_alarm_elsewhere_too(tmp_path: Path, monkeypatch):
+    """The alarm of ``a`` does not stand; of ``b`` the first session has too few rounds to tell anything."""
+
+    def timed(rounds: dict[str, tuple[float, int]]) -> dict:
+        sides = lambda level, n: {
+            "ours": {"seconds": [level + 0.001 * (i % 3) for i in range(n)]},
+            "plain": {"seconds": [1.0] * n},
+        }
+        rows = {name: {"family": "training", "sides": sides(*each)} for name, each in rounds.items()}
+        return {**measured({}), "workloads": rows}
+
+    asked: list[str] = []
+    sessions = iter([{"a": (1.5, 20), "b": (1.0, 1)}, {"a": (1.0, 200)}, {"b": (1.0, 20)}])
+
+    def measure(path: Path, only: str) -> Path:
+        asked.append(only)
+        path.write_text(json.dumps(timed(next(sessions))))
+        return path
+
+    monkeypatch.setattr(guard, "BASELINES", tmp_path / "baselines")
+    monkeypatch.setattr(guard, "measure", measure)
+    paths = [tmp_path / f"{place}.json" for place in range(10)]
+    for path in paths:
+        path.write_text(json.dumps(timed({"a": (1.0, 20), "b": (1.0, 20)})))
+    guard.accept(paths, "")
+    assert guard.gate(tmp_path, "") == 0
+    assert asked == ["", "a", "b"]
+
+
 def test_canaries_are_compared_with_a_baseline_outside_of_the_checkout(tmp_path: Path, monkeypatch, capsys):
     committed = next(iter(sorted(canaries.BASELINES.glob("*/canaries.zip"))))
     kept = tmp_path / machine_class() / committed.name
