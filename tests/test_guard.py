@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import re
@@ -97,6 +98,19 @@ def test_the_gpu_job_ends_what_is_late_and_keeps_what_there_is(tmp_path: Path):
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert [stage["name"] for stage in summary["stages"]] == ["first", "red", "late"]
     assert {"machine", "versions", "revision"} <= set(summary)
+
+
+@pytest.mark.processes
+def test_a_test_that_failed_is_red_although_time_ran_out(tmp_path: Path):
+    """The lines are pytest's own; after one of them the stage hangs."""
+    file = tmp_path / "test_both.py"
+    file.write_text("def test_fine(): pass\ndef test_wrong(): assert False\n")
+    done = subprocess.run([*gpu.PYTHON, "pytest", str(file), *gpu.SHOWN], capture_output=True, text=True)
+    lines = [line for line in done.stdout.splitlines() if "::test_" in line][:2]
+    for line, failed in zip(lines, (False, True), strict=True):
+        hang = scripted(tmp_path, f"import time; print({line!r}, flush=True); time.sleep(600)")
+        ended = gpu.perform(dataclasses.replace(hang, red=gpu.RED), 5.0, tmp_path / "stage.log", None)
+        assert (ended.code, ended.failed) == (None, failed), line
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="says what happens without CUDA")
