@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from ci import canaries, gpu, guard, nightly, summary
+from ci import canaries, gpu, guard, issue, nightly, summary
 from suite.runs import archive
 from suite.runs.environment import ROOT, machine_class
 from suite.runs.run import DamagedRun, Outcome, StoreError, encode, verified
@@ -213,6 +213,8 @@ def test_the_guard_remembers_what_was_accepted_and_finds_what_crept_in(tmp_path:
     found = json.loads((tmp_path / "gate.json").read_text())
     assert (found["regressions"], len(found["creeping"])) == ([], 1)
     assert found["creeping"][0].startswith("w: +7.9% by wall time, at least ")
+    assert summary.main(["--gate", str(tmp_path / "gate.json")]) == 1
+    assert list(issue.lines(tmp_path)) == found["creeping"]
     accept(1.08, anew=True)
     assert guard.gate(tmp_path, "") != 1
 
