@@ -90,31 +90,16 @@ def stages(chosen: argparse.Namespace, workers: int) -> list[Stage]:
         spent = lambda s: ("--budget", f"{max(s - GRACE, 1):.0f}")
         return lambda s: [*PYTHON, "suite", "run", *common, "--workers", str(workers), *spent(s), *more]
 
+    canaries = Stage("canaries", 0.05, lambda s: [*PYTHON, "ci.canaries", "--device", device], (0, 2))
     if chosen.claims:
-        return [
-            Stage("canaries", 0.05, lambda s: [*PYTHON, "ci.canaries", "--device", device], (0, 2)),
-            Stage("first", 0.65, run("--seeds", "1")),
-            Stage("runs", 0.30, run()),
-        ]
+        return [canaries, Stage("first", 0.65, run("--seeds", "1")), Stage("runs", 0.30, run())]
+    # the libraries of a borrowed machine are not those pinned: what they warn of is no failure
+    tests = [*gpu_tests(), "-m", "gpu", "--slow", "--require", "gpu", "-W", "default"]
+    timings = ["benchmarks", "--out", str(document)]
     return [
-        Stage(
-            "tests",
-            0.25,
-            # the libraries of a borrowed machine are not those pinned: what they warn of is no failure
-            lambda s: [
-                *(*PYTHON, "pytest", *gpu_tests(), "-m", "gpu", "--slow", "--require", "gpu"),
-                *(*SHOWN, "-W", "default"),
-            ],
-            (0, NO_TESTS),
-            RED,
-        ),
-        Stage("canaries", 0.05, lambda s: [*PYTHON, "ci.canaries", "--device", device], (0, 2)),
-        Stage(
-            "benchmark",
-            0.30,
-            lambda s: [*PYTHON, "pytest", "benchmarks", *SHOWN, "--out", str(document)],
-            red=RED,
-        ),
+        Stage("tests", 0.25, lambda s: [*PYTHON, "pytest", *tests, *SHOWN], (0, NO_TESTS), RED),
+        canaries,
+        Stage("benchmark", 0.30, lambda s: [*PYTHON, "pytest", *timings, *SHOWN], red=RED),
         Stage("gate", 0.05, lambda s: [*PYTHON, "suite", "gate", str(document)], (0, 2, 3)),
         Stage("runs", 0.35, run()),
     ]

@@ -43,7 +43,7 @@ def measure(path: Path, only: str) -> Path:
 
 
 def gate(out: Path, only: str) -> int:
-    """Measure and judge all of ``only``; again once on an alarm, and while the gate cannot tell, what that concerns."""
+    """Measure and judge ``only``; again once on an alarm, and while the gate cannot tell, what that concerns."""
     paths: list[Path] = []
     again = only
     while True:
