@@ -71,15 +71,11 @@ class Alternation:
                 taken[name] = self.timer(side, block)[0]
         gone = list(hopeless(taken))
         for name in gone:
-            self.drop(name)
+            self.sides.pop(name).close()
+            del self.seconds[name], self.processor[name]
         quickest = min(taken[name] for name in self.sides)
         self.updates = block * max(1, math.ceil(seconds / (block * max(quickest, 1e-9))))
         return gone
-
-    def drop(self, name: str) -> None:
-        """Leave a side out from here on; its samples go with it."""
-        self.sides.pop(name).close()
-        del self.seconds[name], self.processor[name]
 
     def round(self) -> None:
         """One sample of every side."""

@@ -17,7 +17,8 @@ what the budget should decide, computes the first seed of everything and then th
 side as the card's memory holds, eight at most (sharing it by NVIDIA's MPS where that can be started), and prints what
 became of the promise.
 
-Exit 0 when every stage succeeded or only ran out of time, 1 otherwise, 2 without CUDA.
+Exit 0 when every stage succeeded or only ran out of time, 1 otherwise, 2 without CUDA. A test that failed before the
+time was up is a failure too.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import argparse
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -51,6 +53,7 @@ EXPORT_SECONDS = 20.0  # kept back to write the runs into one file
 GRACE = 15.0  # seconds beyond its budget for a stage that stops by itself
 MARK, SLOW = "pytest.mark." + "gpu", "pytest.mark." + "slow"
 NO_TESTS = 5  # pytest's exit code
+SHOWN, RED = ("-v", "-ra"), r"::.* (FAILED|ERROR) +\["  # pytest's options, and its line of a test that failed
 # Runs side by side on one card. On an H100 twelve did 13% more in all than seven; each ended later, some too late.
 MOST = 8
 
@@ -63,6 +66,7 @@ class Stage:
     share: float
     command: Callable[[float], Sequence[str]]  # seconds it has -> arguments
     fine: tuple[int, ...] = (0,)
+    red: str = ""  # a regular expression: in the log of a stage whose time was up, it tells that the stage had failed
 
 
 @dataclass
@@ -86,25 +90,16 @@ def stages(chosen: argparse.Namespace, workers: int) -> list[Stage]:
         spent = lambda s: ("--budget", f"{max(s - GRACE, 1):.0f}")
         return lambda s: [*PYTHON, "suite", "run", *common, "--workers", str(workers), *spent(s), *more]
 
+    canaries = Stage("canaries", 0.05, lambda s: [*PYTHON, "ci.canaries", "--device", device], (0, 2))
     if chosen.claims:
-        return [
-            Stage("canaries", 0.05, lambda s: [*PYTHON, "ci.canaries", "--device", device], (0, 2)),
-            Stage("first", 0.65, run("--seeds", "1")),
-            Stage("runs", 0.30, run()),
-        ]
+        return [canaries, Stage("first", 0.65, run("--seeds", "1")), Stage("runs", 0.30, run())]
+    # the libraries of a borrowed machine are not those pinned: what they warn of is no failure
+    tests = [*gpu_tests(), "-m", "gpu", "--slow", "--require", "gpu", "-W", "default"]
+    timings = ["benchmarks", "--out", str(document)]
     return [
-        Stage(
-            "tests",
-            0.25,
-            # the libraries of a borrowed machine are not those pinned: what they warn of is no failure
-            lambda s: [
-                *(*PYTHON, "pytest", *gpu_tests(), "-m", "gpu", "--slow", "--require", "gpu"),
-                *("-q", "-ra", "-W", "default"),
-            ],
-            (0, NO_TESTS),
-        ),
-        Stage("canaries", 0.05, lambda s: [*PYTHON, "ci.canaries", "--device", device], (0, 2)),
-        Stage("benchmark", 0.30, lambda s: [*PYTHON, "pytest", "benchmarks", "-q", "-ra", "--out", str(document)]),
+        Stage("tests", 0.25, lambda s: [*PYTHON, "pytest", *tests, *SHOWN], (0, NO_TESTS), RED),
+        canaries,
+        Stage("benchmark", 0.30, lambda s: [*PYTHON, "pytest", *timings, *SHOWN], red=RED),
         Stage("gate", 0.05, lambda s: [*PYTHON, "suite", "gate", str(document)], (0, 2, 3)),
         Stage("runs", 0.35, run()),
     ]
@@ -199,7 +194,11 @@ def perform(stage: Stage, seconds: float, log: Path, data: Path | None) -> Ended
         except BaseException:  # interrupted: no stage outlives this job
             end(process)
             raise
-    return Ended(stage.name, time.monotonic() - began, seconds, code, code is not None and code not in stage.fine)
+    if code is None:
+        failed = bool(stage.red and re.search(stage.red, log.read_text(errors="replace")))
+    else:
+        failed = code not in stage.fine
+    return Ended(stage.name, time.monotonic() - began, seconds, code, failed)
 
 
 def end(process: subprocess.Popen) -> None:

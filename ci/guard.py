@@ -43,22 +43,22 @@ def measure(path: Path, only: str) -> Path:
 
 
 def gate(out: Path, only: str) -> int:
-    """Measure and judge; again once on an alarm, and while the gate cannot tell, only what that concerns."""
+    """Measure and judge ``only``; again once on an alarm, and while the gate cannot tell, what that concerns."""
     paths: list[Path] = []
+    again = only
     while True:
-        paths.append(measure(out / f"benchmark-{len(paths) + 1}.json", only))
+        paths.append(measure(out / f"benchmark-{len(paths) + 1}.json", again))
         found = regression.judged(baselines.baseline(list(map(baselines.read, paths))), BASELINES, only)
         print("\n".join(regression.lines(found)), flush=True)
         (out / "gate.json").write_text(json.dumps(found, indent=1) + "\n")
         code = regression.exit_code(found)
         if code == 1 and len(paths) == 1:  # an alarm must stand in a session of its own kind
             slower = [row["workload"] for row in found["rows"] if row["slower"]]
-            if slower:
-                only = "|".join(map(re.escape, slower))
+            again = "|".join(map(re.escape, slower)) or only
             continue
         if code != 3 or found["missing"] or len(paths) == MOST:
             return code
-        only = "|".join(re.escape(name) for name in found["undecided"])
+        again = "|".join(map(re.escape, found["undecided"]))
 
 
 def accept(paths: Sequence[Path], only: str, anew: bool = False) -> Path:

@@ -23,13 +23,14 @@ MOST, LONGEST = 40, 200  # lines that are quoted, and characters of each
 
 
 def lines(folder: Path) -> Iterator[str]:
-    """A sentence for each red claim and each regression that the artifact names."""
+    """A sentence for each red claim and each slowdown, at once or crept up, that the artifact names."""
     claims, gate = _read(folder, "claims.json"), _read(folder, "gate.json")
     for verdict in claims if isinstance(claims, list) else ():
         if isinstance(verdict, Mapping) and verdict.get("red"):
             yield f"{verdict.get('id')}: {verdict.get('verdict')}: {verdict.get('why')}"
-    found = gate.get("regressions") if isinstance(gate, Mapping) else None
-    yield from map(str, found if isinstance(found, list) else ())
+    for kind in ("regressions", "creeping"):
+        found = gate.get(kind) if isinstance(gate, Mapping) else None
+        yield from map(str, found if isinstance(found, list) else ())
 
 
 def _read(folder: Path, name: str) -> Any:

@@ -29,11 +29,11 @@ def of_claims(verdicts: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]]:
 
 
 def of_gate(found: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """What the gate says, and an annotation for each regression; of a first session, why nothing was compared."""
+    """What the gate says, an annotation for each slowdown; of a first session, why nothing was compared."""
     if told := found.get("first"):
         return f"**Nothing was compared.** {told}.", []
     told = "\n".join(gate.lines(found))
-    return f"```\n{told}\n```", [annotation("slower", line) for line in found["regressions"]]
+    return f"```\n{told}\n```", [annotation("slower", line) for line in (*found["regressions"], *found["creeping"])]
 
 
 def annotation(title: str, text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import re
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from ci import canaries, gpu, guard, nightly, summary
+from ci import canaries, gpu, guard, issue, nightly, summary
 from suite.runs import archive
 from suite.runs.environment import ROOT, machine_class
 from suite.runs.run import DamagedRun, Outcome, StoreError, encode, verified
@@ -97,6 +98,19 @@ def test_the_gpu_job_ends_what_is_late_and_keeps_what_there_is(tmp_path: Path):
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert [stage["name"] for stage in summary["stages"]] == ["first", "red", "late"]
     assert {"machine", "versions", "revision"} <= set(summary)
+
+
+@pytest.mark.processes
+def test_a_test_that_failed_is_red_although_time_ran_out(tmp_path: Path):
+    """The lines are pytest's own; after one of them the stage hangs."""
+    file = tmp_path / "test_both.py"
+    file.write_text("def test_fine(): pass\ndef test_wrong(): assert False\n")
+    done = subprocess.run([*gpu.PYTHON, "pytest", str(file), *gpu.SHOWN], capture_output=True, text=True)
+    lines = [line for line in done.stdout.splitlines() if "::test_" in line][:2]
+    for line, failed in zip(lines, (False, True), strict=True):
+        hang = scripted(tmp_path, f"import time; print({line!r}, flush=True); time.sleep(600)")
+        ended = gpu.perform(dataclasses.replace(hang, red=gpu.RED), 5.0, tmp_path / "stage.log", None)
+        assert (ended.code, ended.failed) == (None, failed), line
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="says what happens without CUDA")
@@ -199,8 +213,51 @@ def test_the_guard_remembers_what_was_accepted_and_finds_what_crept_in(tmp_path:
     found = json.loads((tmp_path / "gate.json").read_text())
     assert (found["regressions"], len(found["creeping"])) == ([], 1)
     assert found["creeping"][0].startswith("w: +7.9% by wall time, at least ")
+    assert summary.main(["--gate", str(tmp_path / "gate.json")]) == 1
+    assert list(issue.lines(tmp_path)) == found["creeping"]
     accept(1.08, anew=True)
     assert guard.gate(tmp_path, "") != 1
+
+
+def test_what_the_gate_could_not_tell_is_measured_after_an_alarm_elsewhere_too(tmp_path: Path, monkeypatch):
+    """The alarm of ``a`` does not stand; of ``b`` the first session has too few rounds to tell anything."""
+
+    def timed(rounds: dict[str, tuple[float, int]]) -> dict:
+        sides = lambda level, n: {
+            "ours": {"seconds": [level + 0.001 * (i % 3) for i in range(n)]},
+            "plain": {"seconds": [1.0] * n},
+        }
+        rows = {name: {"family": "training", "sides": sides(*each)} for name, each in rounds.items()}
+        return {**measured({}), "workloads": rows}
+
+    asked: list[str] = []
+    sessions = iter([{"a": (1.5, 20), "b": (1.0, 1)}, {"a": (1.0, 200)}, {"b": (1.0, 20)}])
+
+    def measure(path: Path, only: str) -> Path:
+        asked.append(only)
+        path.write_text(json.dumps(timed(next(sessions))))
+        return path
+
+    monkeypatch.setattr(guard, "BASELINES", tmp_path / "baselines")
+    monkeypatch.setattr(guard, "measure", measure)
+    paths = [tmp_path / f"{place}.json" for place in range(10)]
+    for path in paths:
+        path.write_text(json.dumps(timed({"a": (1.0, 20), "b": (1.0, 20)})))
+    guard.accept(paths, "")
+    assert guard.gate(tmp_path, "") == 0
+    assert asked == ["", "a", "b"]
+
+
+def test_canaries_are_compared_with_a_baseline_outside_of_the_checkout(tmp_path: Path, monkeypatch, capsys):
+    committed = next(iter(sorted(canaries.BASELINES.glob("*/canaries.zip"))))
+    kept = tmp_path / machine_class() / committed.name
+    kept.parent.mkdir()
+    kept.write_bytes(committed.read_bytes())
+    monkeypatch.setattr(canaries, "BASELINES", tmp_path)
+    monkeypatch.setattr(canaries, "train", lambda *_: canaries.open_runs(committed))
+    monkeypatch.setattr(sys, "argv", ["ci.canaries"])
+    assert canaries.main() == 0
+    assert capsys.readouterr().out.startswith(f"baseline {kept}\n40 canaries compared")
 
 
 def test_the_first_night_makes_the_baseline_and_the_second_does_not(tmp_path, monkeypatch, capsys):

@@ -50,6 +50,8 @@ def test_ours_is_read_as_the_rule_reads_it():
     assert ours(share, claim(rule="holds")) == ["holds in 90.0 [85.0, 95.0]% of cases"]
     steps = claim(rule="order", order=("slow", "fast"), unit="s")
     assert ours(exact(0.5), steps) == ["fast minus slow: 0.5 s"]
+    apart = claim(rule="order", order=("slow", "fast", "faster"), pairs=(("slow", "fast"), ("slow", "faster")))
+    assert ours(exact([0.5, 0.7]), apart) == ["fast minus slow: 0.5", "faster minus slow: 0.7"]
     registered = claim(rule="order", order=("four", "many"), unit="flop/s", unit_shown="log of the ratio of rates")
     assert ours(exact(math.log(2)), registered) == ["four: 50% less throughput than many"]
     assert ours(interval(1.0, -math.inf, math.inf), claim()) == ["1, without bounds"]

@@ -33,6 +33,7 @@ A straddling interval is *inconclusive*, whatever else the entry says. Further k
 ``follows``           in place of ``printed``: a number that follows from what the paper prints
 ``asked``             in place of ``printed``: the bound that we ask, where the paper prints a relation in words
 ``unit_shown``        in place of the registered unit where numbers are shown: what each of several values is
+``pairs``             of each step of an ``order`` the two that are shown, where these are no neighbours in it
 ``doubt``             other printed facts that exclude the printed value
 ``property``          why the statement cannot be false of the code at hand; such a claim is not empirical
 ``finding``           what a *not reproduced* teaches; it is then reported, and no longer red
@@ -50,6 +51,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +106,7 @@ class Claim:
     relative: float | None = None
     side: str = ""
     order: tuple[str, ...] = ()
+    pairs: tuple[tuple[str, str], ...] = ()  # what the steps of ``order`` are between, where not its neighbours
     quantity: str = ""
     empirical: bool = True
     lacks: str = ""
@@ -134,6 +137,11 @@ class Claim:
         """The unit that a reader sees; the rule in the register has ``unit``."""
         return self.unit_shown or self.unit
 
+    @cached_property
+    def steps(self) -> tuple[tuple[str, str], ...]:
+        """What each value of an order is the difference of, the second less the first."""
+        return self.pairs or tuple(pairwise(self.order))
+
     def __post_init__(self) -> None:
         count = len(self.printed)
         ends = self.side != "range" or (count == 2 and self.printed[0] <= self.printed[1])
@@ -155,6 +163,8 @@ class Claim:
             ("relative", self.relative is None or (self.rule in ("within", "bound") and self.relative >= 0),
              "0 or more, of rules within and bound alone"),
             ("order", self.rule != "order" or len(self.order) > 1, "two names or more, from least to most"),
+            ("pairs", not self.pairs or [*map(len, self.pairs)] == [2] * (len(self.order) - 1),
+             "two names for each step of the order"),
             ("kind", self.kind in KINDS, f"one of {', '.join(KINDS)}"),
             ("margin", self.margin is None or 0 < self.margin < math.inf, "above 0"),
         )  # fmt: skip
@@ -307,7 +317,7 @@ def not_run(claim: Claim, why: str, proxy: Estimate | None = None) -> Verdict:
 
 SHARED = ("where", "rule", "profile", "needs", "because", "tolerance", "relative", "side", "unit", "empirical",
           "lacks", "timed", "margin", "machine", "refuted_by", "kind")  # fmt: skip
-OWN = ("says", *BASES, "order", "quantity", "property", "doubt", "finding",
+OWN = ("says", *BASES, "order", "pairs", "quantity", "property", "doubt", "finding",
        "undetermined", "also", "row_of", "unit_shown")  # fmt: skip
 
 DEFAULTS = {"rule": "within", "profile": "smoke", "needs": "nothing", "says": "", "where": "", "because": ""}
@@ -326,6 +336,7 @@ def _claim(claim_id: str, raw: dict[str, Any]) -> Claim:
     for key in ("order", "also"):
         if key in raw:
             raw[key] = tuple(raw[key])
+    raw["pairs"] = tuple(map(tuple, raw.get("pairs", ())))
     # An artifact's defaults serve those of its claims that can use them.
     if raw["rule"] != "bound":
         raw.pop("side", None)

@@ -117,6 +117,8 @@ def under(claim: Claim, rule: Mapping[str, Any]) -> Claim:
     """The claim with the fields of a rule that ``rule_of`` gave, and the defaults of those that it left out."""
     held = {name: tuple(value) if isinstance(value, list) else value for name, value in rule.items()}
     fields: dict[str, Any] = {name: held.get(name, getattr(Claim, name, ())) for name in RULE}
+    if fields["order"] != claim.order:
+        fields["pairs"] = ()
     if not claim.printed:
         fields["basis"] = "asked"  # no number is printed for it, so the bound of the earlier rule was ours
     return replace(claim, **fields)

@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
-from itertools import pairwise
 
 from suite.claims.estimate import Estimate, over_seeds
 from suite.claims.intervals import percent_saved
@@ -134,7 +133,7 @@ def ours(measured: Estimate, claim: Claim) -> list[str]:
     if claim.rule == "holds":
         return [_share(*span, digits, ranged=measured.ranged) for span in measured.spans]
     if claim.rule == "order" and len(measured.values) == len(claim.order) - 1:
-        pairs = zip(pairwise(claim.order), measured.spans, strict=True)
+        pairs = zip(claim.steps, measured.spans, strict=True)
         if unit in LOGARITHMS:
             return [_ratio(a, b, span, *LOGARITHMS[unit]) for (a, b), span in pairs]
         steps = [(a, b, _with_ends(*span, digits, ranged=measured.ranged)) for (a, b), span in pairs]

@@ -165,18 +165,13 @@ def rows(document: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
         )
 
 
-def notes(document: Mapping[str, Any]) -> str:
-    """Why rivals were not timed and what learners gain, in words; nothing where there is neither."""
+def table(document: Mapping[str, Any]) -> str:
+    """Ratios of a document's workloads as Markdown, below them why rivals were not timed and what learners gain."""
     told = [f"[{number}] {why}" for number, why in enumerate(reasons(document), 1)]
     not_timed = f"Not timed: {'; '.join(told)}." if told else ""
-    return " ".join(filter(None, (not_timed, learners_gain(document))))
-
-
-def table(document: Mapping[str, Any]) -> str:
-    """Ratios of a document's workloads as Markdown."""
-    return "\n\n".join(
-        filter(None, (f"{title(document)}:", markdown(COLUMNS, rows(document), "lrrllrl"), notes(document)))
-    )
+    notes = " ".join(filter(None, (not_timed, learners_gain(document))))
+    parts = f"{title(document)}:", markdown(COLUMNS, rows(document), "lrrllrl"), notes
+    return "\n\n".join(filter(None, parts))
 
 
 def learners_gain(document: Mapping[str, Any]) -> str:
