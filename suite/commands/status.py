@@ -15,7 +15,7 @@ from suite.commands import options
 from suite.commands.output import result
 from suite.engines import ENGINES, EngineError
 from suite.files import NUMBER, Fields, fits, now_in, read_note
-from suite.runner.status_file import at_work, note_in
+from suite.runner.status_file import FAILURE, at_work, note_in
 from suite.runs.run import StoreError
 from suite.runs.store import Store
 from suite.tables import UnknownName
@@ -71,9 +71,9 @@ def status(store: Path) -> dict[str, Any]:
 
 
 def _under_way(folder: Path, now: float) -> dict[str, Any]:
-    """What a claim's folder tells of its run; failed where it left a traceback and no later sign of life."""
+    """What a claim's folder tells of its run; failed where it left a traceback."""
     note = note_in(folder) or {}
-    failure = folder / "failure.txt"
+    failure = folder / FAILURE
     state = "failed" if failure.exists() else "running" if note and at_work(note, now) else "interrupted"
     told: dict[str, Any] = {name: note[name] for name in TOLD if name in note}
     if state == "failed":

@@ -27,7 +27,7 @@ from suite.interruption import asked_to_stop, deferred
 from suite.runner.autotune import decide, until
 from suite.runner.calibration import host_seconds
 from suite.runner.gc_tuning import spare_imports
-from suite.runner.status_file import charge, charged_seconds, note_in, present, processor_seconds
+from suite.runner.status_file import FAILURE, charge, charged_seconds, note_in, present, processor_seconds
 from suite.runner.workers import NOT_BEGUN, RunReport, WorkerPool
 from suite.runs import environment
 from suite.runs.lease import Lease
@@ -219,7 +219,7 @@ def explain(error: Exception) -> str:
 
 def keep_traceback(claim: Lease, error: Exception) -> str:
     """Write the traceback beside the checkpoint, if the disk lets us, and say where it is."""
-    path = claim.folder / "failure.txt"
+    path = claim.folder / FAILURE
     try:
         path.write_text("".join(traceback.format_exception(error)))
     except OSError as error:
@@ -287,6 +287,7 @@ def open_folder(claim: Lease, code: str) -> tuple[Path, dict[str, str], str]:
         return not why
 
     folder = claim.open(keep)
+    (folder / FAILURE).unlink(missing_ok=True)  # of an earlier claim: the run is under way again
     begun = read_note(folder / BEGUN, FIELDS)
     if begun is not None:
         return folder, begun, ""

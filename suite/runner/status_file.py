@@ -20,6 +20,7 @@ from suite.files import NUMBER, Fields, read_note, write_whole
 from suite.runs.background import every
 
 NOTE = "progress.json"
+FAILURE = "failure.txt"  # the traceback of a run that failed
 CPU_TIME_FILE = "spent.json"  # processor seconds over every session that worked on a run
 FIELDS: Fields = {"host": str, "pid": int, "job": str, "since": NUMBER, "fraction": NUMBER}
 PERIOD = 5.0  # seconds between two signs of life

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import toy
 
-from suite.experiment import Context
+from suite.commands.status import status
+from suite.experiment import Context, Experiment, Outcome
 from suite.papers.catalogue import experiment
 from suite.runner import execute as module
 from suite.runner import status_file
@@ -90,6 +91,16 @@ def test_a_failing_run_says_why_keeps_its_traceback_and_lets_others_go_on(around
     assert "in body" in failure.read_text()
     assert reports[specs[1].id].state == "stored"
     assert Store(around.store).ids() == {specs[1].id}
+
+
+def test_a_run_that_failed_and_is_computed_again_is_running(around: RunnerConfig):
+    """Its first failure is past: ``status`` tells of a later one, or of none."""
+    spec, told = draw(does="raise"), list[str]()
+    again = lambda spec, context: told.append(status(around.store)["runs"][spec.id]["state"]) or Outcome("finished")
+    assert execute(spec, experiment, around).state == "failed"
+    assert status(around.store)["counts"]["failed"] == 1
+    assert execute(spec, lambda name: Experiment(lambda: again), around).state == "stored"
+    assert told == ["running"]
 
 
 def test_a_run_that_another_holds_is_left_alone(around: RunnerConfig, counted):
