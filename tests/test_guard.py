@@ -10,6 +10,8 @@ import re
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
+from itertools import repeat
 from pathlib import Path
 
 import pytest
@@ -142,16 +144,6 @@ def test_the_gpu_job_says_where_there_is_no_gpu(tmp_path: Path, monkeypatch, cap
     assert not (tmp_path / "out").exists()
 
 
-def measured(rounds: dict[str, int]) -> dict:
-    """A benchmark document with so many rounds of workloads."""
-    sides = lambda n: {
-        "ours": {"seconds": [1.0 + 0.001 * i for i in range(n)], "threads": 1},
-        "plain": {"seconds": [1.0] * n, "threads": 1},
-    }
-    rows = {name: {"family": "training", "sides": sides(n)} for name, n in rounds.items()}
-    return {"format": 1, "machine": {"class": "here"}, "versions": {"torch": "a"}, "workloads": rows}
-
-
 @pytest.mark.processes
 def test_an_hour_of_claims_says_what_it_promises_and_leaves_what_the_next_one_needs(monkeypatch, tmp_path, capsys):
     """A dry run on a CPU: one artifact of one run, beside a run that an earlier machine had begun."""
@@ -188,64 +180,63 @@ def test_a_file_of_runs_under_way_leads_nowhere_else(tmp_path):
         archive.take(tmp_path / "bad.zip", tmp_path / "store")
 
 
-def test_the_guard_remembers_what_was_accepted_and_finds_what_crept_in(tmp_path: Path, monkeypatch):
-    """A baseline, then one that is 8% slower and was accepted all the same."""
+Session = dict[str, list[float]]  # workload -> seconds of our side in each round
 
-    def timed(level: float, place: int) -> dict:
-        sides = {"ours": {"seconds": [level + 0.001 * (place % 3)] * 20}, "plain": {"seconds": [1.0] * 20}}
-        return {**measured({}), "workloads": {"w": {"family": "training", "sides": sides}}}
 
-    def measure(path: Path, only: str) -> Path:
-        path.write_text(json.dumps(timed(1.08, 0)))
+class Sessions:
+    """In place of measuring: sessions of a guard, one after the other, in which a plain side takes 1 s a round."""
+
+    def __init__(self, folder: Path):
+        self.folder, self.asked = folder, list[str]()
+        self.next: Iterator[Session] = iter(())
+
+    def measure(self, path: Path, only: str) -> Path:
+        self.asked.append(only)
+        return self.write(path, next(self.next))
+
+    def write(self, path: Path, session: Session) -> Path:
+        sides = lambda ours: {"ours": {"seconds": ours}, "plain": {"seconds": [1.0] * len(ours)}}
+        rows = {name: {"family": "training", "sides": sides(ours)} for name, ours in session.items()}
+        told = {"format": 1, "machine": {"class": "here"}, "versions": {"torch": "a"}, "workloads": rows}
+        path.write_text(json.dumps(told))
         return path
 
-    def accept(level: float, anew: bool = False) -> None:
-        paths = [tmp_path / f"{place}.json" for place in range(10)]
-        for place, path in enumerate(paths):
-            path.write_text(json.dumps(timed(level, place)))
-        guard.accept(paths, "", anew)
+    def accept(self, sessions: list[Session], anew: bool = False) -> None:
+        guard.accept([self.write(self.folder / f"{i}.json", each) for i, each in enumerate(sessions)], "", anew)
 
+
+@pytest.fixture
+def sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sessions:
+    made = Sessions(tmp_path)
     monkeypatch.setattr(guard, "BASELINES", tmp_path / "baselines")
-    monkeypatch.setattr(guard, "measure", measure)
-    accept(1.0)
-    accept(1.08)
+    monkeypatch.setattr(guard, "measure", made.measure)
+    return made
+
+
+def test_the_guard_remembers_what_was_accepted_and_finds_what_crept_in(tmp_path: Path, sessions: Sessions):
+    """A baseline, then one that is 8% slower and was accepted all the same."""
+    timed = lambda level: [{"w": [level + 0.001 * (place % 3)] * 20} for place in range(10)]
+    sessions.next = repeat({"w": [1.08] * 20})
+    sessions.accept(timed(1.0))
+    sessions.accept(timed(1.08))
     assert guard.gate(tmp_path, "") == 1
     found = json.loads((tmp_path / "gate.json").read_text())
     assert (found["regressions"], len(found["creeping"])) == ([], 1)
     assert found["creeping"][0].startswith("w: +7.9% by wall time, at least ")
     assert summary.main(["--gate", str(tmp_path / "gate.json")]) == 1
     assert list(issue.lines(tmp_path)) == found["creeping"]
-    accept(1.08, anew=True)
+    sessions.accept(timed(1.08), anew=True)
     assert guard.gate(tmp_path, "") != 1
 
 
-def test_what_the_gate_could_not_tell_is_measured_after_an_alarm_elsewhere_too(tmp_path: Path, monkeypatch):
+def test_what_the_gate_could_not_tell_is_measured_after_an_alarm_elsewhere_too(tmp_path: Path, sessions: Sessions):
     """The alarm of ``a`` does not stand; of ``b`` the first session has too few rounds to tell anything."""
-
-    def timed(rounds: dict[str, tuple[float, int]]) -> dict:
-        sides = lambda level, n: {
-            "ours": {"seconds": [level + 0.001 * (i % 3) for i in range(n)]},
-            "plain": {"seconds": [1.0] * n},
-        }
-        rows = {name: {"family": "training", "sides": sides(*each)} for name, each in rounds.items()}
-        return {**measured({}), "workloads": rows}
-
-    asked: list[str] = []
-    sessions = iter([{"a": (1.5, 20), "b": (1.0, 1)}, {"a": (1.0, 200)}, {"b": (1.0, 20)}])
-
-    def measure(path: Path, only: str) -> Path:
-        asked.append(only)
-        path.write_text(json.dumps(timed(next(sessions))))
-        return path
-
-    monkeypatch.setattr(guard, "BASELINES", tmp_path / "baselines")
-    monkeypatch.setattr(guard, "measure", measure)
-    paths = [tmp_path / f"{place}.json" for place in range(10)]
-    for path in paths:
-        path.write_text(json.dumps(timed({"a": (1.0, 20), "b": (1.0, 20)})))
-    guard.accept(paths, "")
+    rounds = lambda level, n: [level + 0.001 * (i % 3) for i in range(n)]
+    alarm = {"a": rounds(1.5, 20), "b": rounds(1.0, 1)}
+    sessions.next = iter([alarm, {"a": rounds(1.0, 200)}, {"b": rounds(1.0, 20)}])
+    sessions.accept([{"a": rounds(1.0, 20), "b": rounds(1.0, 20)}] * 10)
     assert guard.gate(tmp_path, "") == 0
-    assert asked == ["", "a", "b"]
+    assert sessions.asked == ["", "a", "b"]
 
 
 def test_canaries_are_compared_with_a_baseline_outside_of_the_checkout(tmp_path: Path, monkeypatch, capsys):
