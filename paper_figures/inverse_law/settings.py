@@ -118,6 +118,10 @@ ROWS: tuple[Row, ...] = (
 VARIANTS: tuple[Row, ...] = (
     Row("mnist_medium-lr0p05-unit", "mnist", "digits", "lenet_medium", 0.05, 2, halvings=(1, 2, 3), transform="unit",
         sizes=(1, 2, 4, 16, 64, 256), first_seed=10),
+    Row("mnist_evenodd-lr0p05-unit", "mnist", "parity", "lenet_medium", 0.05, 3, guess=2, halvings=(1, 2),
+        transform="unit", sizes=(1, 2, 4, 16, 64, 256), seeds=20, first_seed=10),
+    Row("cifar10_small-lr0p05-unit", "cifar10", "classes", "cifar_lenet", 0.05, 5, halvings=(0.5, 0.75, 1),
+        transform="unit", sizes=(1, 2, 4, 16, 64, 256), seeds=5, first_seed=10),
 )  # fmt: skip
 BY_NAME: Mapping[str, Row] = {row.name: row for row in (*ROWS, *VARIANTS)}
 
