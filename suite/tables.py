@@ -26,16 +26,15 @@ NEAR, CLOSE = 3, 0.75  # names that are said where one is not known, and how ali
 
 
 def likely(name: str, known: Iterable[str]) -> str:
-    """The names that may be meant by one that is not known, which have its last part or one like it; or all.
+    """The names that may be meant by one that is not known, by how alike their last parts are; or all.
 
     Example:
         >>> likely("algorithm.alhpa", ["algorithm.alpha", "rate"])
         'did you mean algorithm.alpha?'
     """
     names, last = sorted(known), name.rpartition(".")[2]
-    same = [each for each in names if each.rpartition(".")[2] == last]
-    alike = [each for each in names if difflib.get_close_matches(last, [each.rpartition(".")[2]], 1, CLOSE)]
-    meant = list(dict.fromkeys([*same, *alike]))[:NEAR]
+    alike = difflib.get_close_matches(last, {each.rpartition(".")[2] for each in names}, NEAR, CLOSE)  # closest first
+    meant = [each for part in alike for each in names if each.rpartition(".")[2] == part][:NEAR]
     return f"did you mean {' or '.join(meant)}?" if meant else f"there are {', '.join(names) or 'none'}"
 
 

@@ -24,6 +24,7 @@ from suite.runner import calibration
 from suite.runner.calibration import Calibration
 from suite.runs.store import Store
 from suite.spec import RunSpec, canonical
+from suite.tables import likely
 from suite.training.numerics import pick_device
 from suite.training.settings import check_run
 
@@ -55,8 +56,8 @@ def plan(selection: Selection, profile: str, seeds: int | None = None, only: str
     groups = [(a.id, *each) for _, artifacts in selection for a in artifacts for each in a.runs(profile).items()]
     chosen = [each for each in groups if only is None or only == each[1] or fnmatchcase(each[1], only)]
     if groups and not chosen:
-        known = ", ".join(dict.fromkeys(repr(group) for _, group, _ in groups))
-        raise SelectorError(f"no group of runs is called {only!r} at {profile}; there are {known}")
+        known = likely(repr(only), {repr(group) for _, group, _ in groups})
+        raise SelectorError(f"no group of runs is called {only!r} at {profile}; {known}")
     for artifact, group, specs in chosen:
         for spec in first_seeds(specs, seeds):
             wanted.setdefault(spec.id, (spec, group, []))[2].append(artifact)

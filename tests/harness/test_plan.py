@@ -75,5 +75,5 @@ def test_one_group_alone_is_planned_by_its_name_or_a_glob():
     for only in ("isgd", "i*"):
         chosen = planning.plan(selection, "smoke", 1, only)
         assert [(each.group, each.spec.seed) for each in chosen] == [("isgd", 0)]
-    with pytest.raises(SelectorError, match="no group of runs is called 'none' at smoke; there are 'sgd', 'isgd'"):
+    with pytest.raises(SelectorError, match="no group of runs is called 'none' at smoke; there are 'isgd', 'sgd'"):
         planning.plan(selection, "smoke", only="none")
