@@ -56,7 +56,7 @@ class AnswerError(ValueError):
 class Answer:
     """A question, the artifact whose figure shows the answer, and sentences and a table with places for numbers.
 
-    ``says`` answers it; what limits the answer, and how it came, stands in ``more``.
+    ``says`` answers it in some three sentences; what limits the answer, and how it came, are the points of ``more``.
     """
 
     question: str
@@ -64,16 +64,15 @@ class Answer:
     alt: str
     says: str
     written_for: Mapping[str, str]  # claim -> verdict
-    more: str = ""
+    more: Sequence[str] = ()
     table: Sequence[Sequence[str]] = ()  # its head, then its rows
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # quantity -> where all its values lie
 
     @property
     def texts(self) -> Iterator[str]:
         """Everything with places for numbers."""
-        yield from (self.says, self.more)
-        for row in self.table:
-            yield from row
+        for several in ((self.says,), self.more, *self.table):
+            yield from several
 
     @property
     def names(self) -> set[str]:
@@ -109,7 +108,7 @@ class Answer:
             return full
 
         table = [[fill(cell) for cell in row] for row in self.table]
-        return replace(self, says=fill(self.says), more=fill(self.more), table=table)
+        return replace(self, says=fill(self.says), more=list(map(fill, self.more)), table=table)
 
     def _measured(self, name: str, found: Mapping[str, Verdict], others: Mapping[str, Estimate]) -> Estimate:
         measured = found[name].measured or found[name].proxy if name in found else others.get(name)

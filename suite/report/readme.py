@@ -281,7 +281,7 @@ def answered(
             parts.append(markdown(head, rows, "l" + "r" * (len(head) - 1)))
         parts.append(f"![{answer.alt}]({picture})")
         if whole and told.more:
-            parts.append(told.more)
+            parts.append("\n".join(f"- {point}" for point in told.more))
     return "\n\n".join(parts)
 
 
