@@ -33,6 +33,7 @@ from suite.runner.progress import Progress
 from suite.runner.status_file import SILENT, note_in
 from suite.runner.trackers import tracker_called
 from suite.runner.workers import NOT_BEGUN, RunReport
+from suite.runs.lease import lease_seconds
 from suite.runs.store import Store
 from suite.training.numerics import pick_device
 
@@ -41,6 +42,7 @@ MOST_JOBS = 16  # unless --jobs says otherwise
 STEP = 2**30  # bytes of memory: groups differ by powers of two of it
 NODE_LOCAL, EXPORTS = "node_local", "exports"  # options that are ours, whatever the engine
 LOOK_AT_JOBS = 10.0  # seconds between two looks of --wait
+WATCHED = 1.5  # times its length that a lease which looks forsaken is watched
 
 
 def command(
@@ -125,8 +127,8 @@ def run_artifacts(selection: Selection, asked: Sequence[str], options: RunOption
                     )
             if options.wait:
                 todo = _wait(busy, store, around.late, progress)
-            else:  # one of them may have been let go of since, unfinished
-                todo = [spec for spec in busy if not store.busy(spec.id)]
+            else:
+                todo = let_go(busy, store, around.late)
             counts["late"] += len(busy) - len(todo)
         if counts[NOT_BEGUN]:
             progress.note(f"{counted(counts[NOT_BEGUN], 'run')} not begun")
@@ -197,6 +199,21 @@ def _wait(busy: list[RunSpec], store: Store, late: Callable[[], bool], progress:
                 progress.note(f"waiting for {spec.id}: {silent}; end it, or leave its runs to it with --no-wait")
         time.sleep(LOOK)
     return busy
+
+
+def let_go(busy: list[RunSpec], store: Store, late: Callable[[], bool]) -> list[RunSpec]:
+    """Those of the runs that another process has let go of since, unfinished, or that died while it held them.
+
+    A lease must be seen to stand still before it is taken over. Those that look forsaken are watched for as long as
+    that takes. Nobody waits for a holder that gives signs of life.
+    """
+    began = time.monotonic()
+    while True:
+        free = [spec for spec in busy if not store.busy(spec.id)]
+        watching = any(store.locks.forsaken(spec.id) for spec in busy)
+        if not watching or late() or time.monotonic() - began > WATCHED * lease_seconds():
+            return free
+        time.sleep(LOOK)
 
 
 def silent_holder(store: Store, run_id: str) -> str:
