@@ -74,6 +74,13 @@ def test_a_run_that_no_longer_finishes_is_a_regression(tmp_path: Path, base: Sto
     assert found["regressions"] == [f"{lost} (train): finished before, diverged now"]
 
 
+def test_a_number_that_a_finished_run_has_no_longer_is_a_regression():
+    found = compare_runs(seeds([0.25, 0.5, 0.75]), seeds([float("nan"), 0.625, 0.75]))
+    lost, first = (RunSpec("train", {"setting": 0}, seed).id for seed in range(2))
+    assert found["regressions"] == [f"{lost} (train): test_error was 0.25, and is no number now"]
+    assert {row["runs"][0] for row in found["changed"]} == {first}
+
+
 def test_updates_count_where_there_is_a_target(tmp_path: Path):
     specs = [RunSpec("train", {"stop": {"below": 0.1, "metric": "test_error"}}, s) for s in range(5)]
     base = filled(tmp_path / "base", lambda s: {"updates": 1000 + s.seed}, finished, specs)
@@ -168,7 +175,7 @@ def test_updates_are_a_result_where_something_may_stop_them(settings: dict):
     assert quantity(run, "test_error") == 0.5
 
 
-@pytest.mark.parametrize("value", [True, "0.1", None, float("inf"), float("nan"), [0.1]])
+@pytest.mark.parametrize("value", [True, "0.1", None, float("inf"), float("nan"), [0.1], pytest.param(10**400, id="huge")])
 def test_what_is_no_finite_number_is_no_quantity(value: object):
     spec = RunSpec("train")
     assert quantity(verified(spec.id, files_of(spec, test_error=value)), "test_error") is None
