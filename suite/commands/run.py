@@ -23,7 +23,7 @@ from suite.clock import counted, duration
 from suite.commands import options, planning
 from suite.commands.options import Request, RunOptions
 from suite.commands.planning import Chosen, Planned, Selection, choose, keep_wanted
-from suite.engines import ENGINES, INDEX, EngineError, Job
+from suite.engines import ENGINES, INDEX, Engine, EngineError, Job
 from suite.experiment import CHECKPOINT_SECONDS, RunSpec
 from suite.files import now_in, write_whole
 from suite.interruption import leave_if_asked, watched
@@ -265,11 +265,20 @@ def submit_artifacts(
     print(f"{shares}; see `status --store {store}`", file=sys.stderr)
     if not to.wait:
         return 0
-    while engine.states(names):
+    while workers_left(engine, names):
         time.sleep(LOOK_AT_JOBS)
     missing = {p.spec.id for p in chosen.plan} - held.ids()
     print(f"{len(chosen.plan) - len(missing)} of {len(chosen.plan)} runs stored", file=sys.stderr)
     return 1 if missing else 0
+
+
+def workers_left(engine: Engine, names: Sequence[str]) -> bool:
+    """Whether some worker of these jobs has not ended. An engine that does not answer says nothing of them."""
+    try:
+        return bool(engine.states(names))
+    except EngineError as error:
+        print(f"{error}; looking again in {LOOK_AT_JOBS:g} s", file=sys.stderr)
+        return True
 
 
 def jobs_for(
@@ -278,8 +287,9 @@ def jobs_for(
     """The jobs for what is left, of ``count`` workers; ``about`` are the engine's options and ours.
 
     With a common store an array for each step of memory: the array with the most may compute anything, the others
-    take what fits, and workers are shared out by the estimated seconds of each group, at least one each. With
-    node-local stores each worker computes its share of the plan and exports it, and a second job merges the exports.
+    take what fits, and workers are shared out by the estimated seconds of each group, at least one each while some
+    are left. With node-local stores each worker computes its share of the plan and exports it, and a second job merges
+    the exports.
     """
     store, workers = options.store.resolve(), options.workers
     program, profile = this_program(), ["--profile", options.profile]
@@ -310,15 +320,14 @@ def jobs_for(
     groups: dict[int, float] = defaultdict(float)
     for item in left:
         groups[memory_step(item.memory)] += item.seconds
-    total = sum(groups.values())
-    return [
-        job(
-            [[*worker, "--store", str(store), "--no-wait", "--memory", str(memory)]],
-            workers=max(1, round(count * seconds / total)),
-            memory=memory * workers,
-        )
-        for memory, seconds in sorted(groups.items(), reverse=True)
-    ]
+    total, free = sum(groups.values()), count
+    made = []
+    for memory, seconds in sorted(groups.items(), reverse=True):
+        if tasks := min(free, max(1, round(count * seconds / total))):
+            alone = [*worker, "--store", str(store), "--no-wait", "--memory", str(memory)]
+            made.append(job([alone], workers=tasks, memory=memory * workers))
+            free -= tasks
+    return made
 
 
 def memory_step(needed: int) -> int:

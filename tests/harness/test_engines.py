@@ -39,6 +39,9 @@ def test_what_needs_other_memory_is_another_array():
     assert made[0].commands[0][-2:] == ["--memory", str(8 * GIB)]
     assert {job.cores for job in made} == {2}
     assert made[0].options == {"partition": "x"}
+    for count in (1, 2, 3):  # no more than were asked for; the first array computes anything
+        made = jobs_for(left, ["run"], RunOptions("smoke", Path("/s")), count, {})
+        assert (made[0].memory // GIB, sum(job.workers for job in made)) == (8, count)
     assert [memory_step(b) // GIB for b in (1, GIB, GIB + 1, 9 * GIB)] == [1, 1, 2, 16]
 
 
