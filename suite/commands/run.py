@@ -122,9 +122,11 @@ def run_artifacts(selection: Selection, asked: Sequence[str], options: RunOption
                 counts[NOT_BEGUN] += report.status == NOT_BEGUN
                 show(report, names[report.spec.id], progress)
                 if tracker and report.state == "stored":
-                    tracker(
-                        store.read(report.spec.id), names[report.spec.id], store.root / "tracked" / str(options.track)
-                    )
+                    run, folder = store.read(report.spec.id), store.root / "tracked" / str(options.track)
+                    try:
+                        tracker(run, names[run.id], folder)
+                    except Exception as error:  # of a service or another package; the run is stored
+                        progress.note(f"{run.id}: {options.track} was not told ({type(error).__name__}: {error})")
             if options.wait:
                 todo = _wait(busy, store, around.late, progress)
             else:
@@ -288,7 +290,7 @@ def jobs_for(
 
     With a common store an array for each step of memory: the array with the most may compute anything, the others
     take what fits, and workers are shared out by the estimated seconds of each group, at least one each while some
-    are left. With node-local stores each worker computes its share of the plan and exports it, and a second job merges
+    are left. With node-local stores each worker computes its share of the plan and exports it, and another job merges
     the exports.
     """
     store, workers = options.store.resolve(), options.workers
