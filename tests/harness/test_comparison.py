@@ -175,7 +175,10 @@ def test_updates_are_a_result_where_something_may_stop_them(settings: dict):
     assert quantity(run, "test_error") == 0.5
 
 
-@pytest.mark.parametrize("value", [True, "0.1", None, float("inf"), float("nan"), [0.1], pytest.param(10**400, id="huge")])
+HUGE = pytest.param(10**400, id="huge")  # an integer beyond a float
+
+
+@pytest.mark.parametrize("value", [True, "0.1", None, float("inf"), float("nan"), [0.1], HUGE])
 def test_what_is_no_finite_number_is_no_quantity(value: object):
     spec = RunSpec("train")
     assert quantity(verified(spec.id, files_of(spec, test_error=value)), "test_error") is None
