@@ -88,15 +88,6 @@ def test_updates_count_where_there_is_a_target(tmp_path: Path):
     assert len(found["regressions"]) == 2  # of its one setting, and of all
 
 
-@pytest.mark.parametrize(("shift", "moved"), [(3e-5, False), (9e-5, True), (-9e-5, True)])
-def test_either_way_a_steady_shift_counts_beyond_a_hundredth_of_the_spread(tmp_path: Path, shift: float, moved: bool):
-    """Two seeds 0.01 apart, a deviation of 0.007: both shifted alike, no spread is left over the pairs."""
-    specs = [RunSpec("train", {"setting": 0}, r) for r in range(2)]
-    base = filled(tmp_path / "base", lambda s: {"test_error": error(s)}, finished, specs)
-    new = filled(tmp_path / "new", lambda s: {"test_error": error(s) + shift}, finished, specs)
-    assert bool(compare_runs(base, new, either_way=True)["regressions"]) == moved
-
-
 class Memory:
     """A source of runs with these test errors or other results, by specification."""
 
@@ -117,7 +108,7 @@ def seeds(values: Iterable[float], name: str = "test_error", setting: int = 0) -
 def test_either_way_a_steady_shift_of_just_a_hundredth_is_negligible():
     """0, 100 and 200 have a deviation of 100, in doubles too."""
     base = seeds([0.0, 100.0, 200.0], "test_loss")
-    for shift, moved in ((1.0, False), (-1.0, False), (2.0, True), (-2.0, True)):
+    for shift, moved in ((1.0, False), (-1.0, False), (1.2, True), (-1.2, True)):
         new = seeds([shift, 100.0 + shift, 200.0 + shift], "test_loss")
         found = compare_runs(base, new, either_way=True)
         assert bool(found["regressions"]) == moved

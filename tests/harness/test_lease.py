@@ -89,16 +89,6 @@ def test_a_claim_excludes_others_ends_and_leaves_nothing(tmp_path: Path, monkeyp
     assert not list((tmp_path / "locks").glob("*.lease"))
 
 
-def test_one_process_that_needs_leases_makes_all_use_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """A server that exports its local disk sees no network."""
-    store = Store(tmp_path, create=True)
-    assert store.locks.kind() == "flock"
-    monkeypatch.setattr(lease, "file_system", lambda folder: "nfs4")
-    assert store.locks.kind() == "lease"
-    monkeypatch.undo()
-    assert Store(tmp_path).locks.kind() == "lease"
-
-
 def test_leases_of_different_length_are_refused(tmp_path: Path, leased, monkeypatch: pytest.MonkeyPatch):
     store = Store(tmp_path, create=True)
     with another(tmp_path) as process:
