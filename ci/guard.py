@@ -32,13 +32,18 @@ from suite.speed import gate as regression
 MOST, SESSIONS = 4, 10  # sessions of a judgement at most, and of a new baseline
 
 
-def measure(path: Path, only: str) -> Path:
-    """One session: a benchmark document of a process of its own. Raises GateError when none was written."""
+def measure(path: Path, only: str, *, whole: bool = False) -> Path:
+    """One session: a benchmark document of a process of its own.
+
+    Raises GateError when none was written, or where it must be ``whole`` and a workload failed.
+    """
     command = [sys.executable, "-m", "pytest", "benchmarks/test_updates.py::test_update", "-q"]
     command += ["--rivals", "plain", "--seconds", "6", "--only", only, "--out", str(path)]
     done = subprocess.run(command, cwd=ROOT)
     if not path.exists():
         raise baselines.GateError(f"the benchmark wrote no {path.name} (exit code {done.returncode})")
+    if whole and done.returncode:
+        raise baselines.GateError(f"a workload failed (exit code {done.returncode}): no baseline is made without it")
     return path
 
 
@@ -115,7 +120,8 @@ def main(arguments: Collection[str] | None = None) -> int:
     numbers = subprocess.run([*canaries, *(["--accept"] if chosen.accept else [])], cwd=ROOT).returncode
     try:
         if chosen.accept:
-            paths = [measure(out / f"benchmark-{i + 1}.json", chosen.only) for i in range(SESSIONS)]
+            names = [f"benchmark-{i + 1}.json" for i in range(SESSIONS)]
+            paths = [measure(out / name, chosen.only, whole=True) for name in names]
             print(f"baseline written to {accept(paths, chosen.only, chosen.anew)}")
             return numbers
         speed = gate(out, chosen.only)

@@ -239,6 +239,13 @@ def test_what_the_gate_could_not_tell_is_measured_after_an_alarm_elsewhere_too(t
     assert sessions.asked == ["", "a", "b"]
 
 
+def test_no_baseline_is_made_of_a_session_in_which_a_workload_failed(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(guard.subprocess, "run", lambda command, **_: subprocess.CompletedProcess(command, 1))
+    assert guard.measure(tmp_path, "") == tmp_path
+    with pytest.raises(baselines.GateError, match="a workload failed"):
+        guard.measure(tmp_path, "", whole=True)
+
+
 def test_canaries_are_compared_with_a_baseline_outside_of_the_checkout(tmp_path: Path, monkeypatch, capsys):
     committed = next(iter(sorted(canaries.BASELINES.glob("*/canaries.zip"))))
     kept = tmp_path / machine_class() / committed.name
@@ -256,7 +263,7 @@ def test_the_first_night_makes_the_baseline_and_the_second_does_not(tmp_path, mo
     asked = []
     monkeypatch.setattr(guard, "BASELINES", tmp_path)
     monkeypatch.setattr(guard.subprocess, "run", lambda command, **_: subprocess.CompletedProcess(command, 0))
-    monkeypatch.setattr(guard, "measure", lambda path, only: path)
+    monkeypatch.setattr(guard, "measure", lambda path, only, whole: path)
     monkeypatch.setattr(guard, "accept", lambda paths, only, anew: asked.append("accept"))
     monkeypatch.setattr(guard, "gate", lambda *_: asked.append("gate") or 0)
     arguments = ["--first", "--out", str(tmp_path / "out")]

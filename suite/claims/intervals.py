@@ -59,9 +59,12 @@ def _of_all(seen: Sequence[Interval], end: Callable[..., Any]) -> Interval:
 
 
 def share_above(seen: Sequence[Interval], bound: float) -> Interval:
-    """Share of values above a bound, from those whose whole interval lies there to those of which some does."""
+    """Share of values above a bound, from those whose whole interval lies there to those of which some does.
+
+    It is no number where one of them is none.
+    """
     ends = np.array([(i.mean, i.low, i.high) for i in seen])
-    share, low, high = (ends > bound).mean(0).tolist()
+    share, low, high = np.where(np.isnan(ends), np.nan, ends > bound).mean(0).tolist()
     return Interval(share, low, high, seen[0].n, None)
 
 

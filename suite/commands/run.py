@@ -23,7 +23,7 @@ from suite.clock import counted, duration
 from suite.commands import options, planning
 from suite.commands.options import Request, RunOptions
 from suite.commands.planning import Chosen, Planned, Selection, choose, keep_wanted
-from suite.engines import ENGINES, INDEX, EngineError, Job
+from suite.engines import ENGINES, INDEX, Engine, EngineError, Job
 from suite.experiment import CHECKPOINT_SECONDS, RunSpec
 from suite.files import now_in, write_whole
 from suite.interruption import leave_if_asked, watched
@@ -33,6 +33,7 @@ from suite.runner.progress import Progress
 from suite.runner.status_file import SILENT, note_in
 from suite.runner.trackers import tracker_called
 from suite.runner.workers import NOT_BEGUN, RunReport
+from suite.runs.lease import lease_seconds
 from suite.runs.store import Store
 from suite.training.numerics import pick_device
 
@@ -41,6 +42,7 @@ MOST_JOBS = 16  # unless --jobs says otherwise
 STEP = 2**30  # bytes of memory: groups differ by powers of two of it
 NODE_LOCAL, EXPORTS = "node_local", "exports"  # options that are ours, whatever the engine
 LOOK_AT_JOBS = 10.0  # seconds between two looks of --wait
+WATCHED = 1.5  # times its length that a lease which looks forsaken is watched
 
 
 def command(
@@ -120,13 +122,15 @@ def run_artifacts(selection: Selection, asked: Sequence[str], options: RunOption
                 counts[NOT_BEGUN] += report.status == NOT_BEGUN
                 show(report, names[report.spec.id], progress)
                 if tracker and report.state == "stored":
-                    tracker(
-                        store.read(report.spec.id), names[report.spec.id], store.root / "tracked" / str(options.track)
-                    )
+                    run, folder = store.read(report.spec.id), store.root / "tracked" / str(options.track)
+                    try:
+                        tracker(run, names[run.id], folder)
+                    except Exception as error:  # of a service or another package; the run is stored
+                        progress.note(f"{run.id}: {options.track} was not told ({type(error).__name__}: {error})")
             if options.wait:
                 todo = _wait(busy, store, around.late, progress)
-            else:  # one of them may have been let go of since, unfinished
-                todo = [spec for spec in busy if not store.busy(spec.id)]
+            else:
+                todo = let_go(busy, store, around.late)
             counts["late"] += len(busy) - len(todo)
         if counts[NOT_BEGUN]:
             progress.note(f"{counted(counts[NOT_BEGUN], 'run')} not begun")
@@ -199,6 +203,21 @@ def _wait(busy: list[RunSpec], store: Store, late: Callable[[], bool], progress:
     return busy
 
 
+def let_go(busy: list[RunSpec], store: Store, late: Callable[[], bool]) -> list[RunSpec]:
+    """Those of the runs that another process has let go of since, unfinished, or that died while it held them.
+
+    A lease must be seen to stand still before it is taken over. Those that look forsaken are watched for as long as
+    that takes. Nobody waits for a holder that gives signs of life.
+    """
+    began = time.monotonic()
+    while True:
+        free = [spec for spec in busy if not store.busy(spec.id)]
+        watching = any(store.locks.forsaken(spec.id) for spec in busy)
+        if not watching or late() or time.monotonic() - began > WATCHED * lease_seconds():
+            return free
+        time.sleep(LOOK)
+
+
 def silent_holder(store: Store, run_id: str) -> str:
     """Which process computes a run, and for how long it has given no sign of life; empty while it gives them."""
     notes = [note for folder in store.begun(run_id) if (note := note_in(folder))]
@@ -248,11 +267,20 @@ def submit_artifacts(
     print(f"{shares}; see `status --store {store}`", file=sys.stderr)
     if not to.wait:
         return 0
-    while engine.states(names):
+    while workers_left(engine, names):
         time.sleep(LOOK_AT_JOBS)
     missing = {p.spec.id for p in chosen.plan} - held.ids()
     print(f"{len(chosen.plan) - len(missing)} of {len(chosen.plan)} runs stored", file=sys.stderr)
     return 1 if missing else 0
+
+
+def workers_left(engine: Engine, names: Sequence[str]) -> bool:
+    """Whether some worker of these jobs has not ended. An engine that does not answer says nothing of them."""
+    try:
+        return bool(engine.states(names))
+    except EngineError as error:
+        print(f"{error}; looking again in {LOOK_AT_JOBS:g} s", file=sys.stderr)
+        return True
 
 
 def jobs_for(
@@ -261,8 +289,9 @@ def jobs_for(
     """The jobs for what is left, of ``count`` workers; ``about`` are the engine's options and ours.
 
     With a common store an array for each step of memory: the array with the most may compute anything, the others
-    take what fits, and workers are shared out by the estimated seconds of each group, at least one each. With
-    node-local stores each worker computes its share of the plan and exports it, and a second job merges the exports.
+    take what fits, and workers are shared out by the estimated seconds of each group, at least one each while some
+    are left. With node-local stores each worker computes its share of the plan and exports it, and another job merges
+    the exports.
     """
     store, workers = options.store.resolve(), options.workers
     program, profile = this_program(), ["--profile", options.profile]
@@ -293,15 +322,14 @@ def jobs_for(
     groups: dict[int, float] = defaultdict(float)
     for item in left:
         groups[memory_step(item.memory)] += item.seconds
-    total = sum(groups.values())
-    return [
-        job(
-            [[*worker, "--store", str(store), "--no-wait", "--memory", str(memory)]],
-            workers=max(1, round(count * seconds / total)),
-            memory=memory * workers,
-        )
-        for memory, seconds in sorted(groups.items(), reverse=True)
-    ]
+    total, free = sum(groups.values()), count
+    made = []
+    for memory, seconds in sorted(groups.items(), reverse=True):
+        if tasks := min(free, max(1, round(count * seconds / total))):
+            alone = [*worker, "--store", str(store), "--no-wait", "--memory", str(memory)]
+            made.append(job([alone], workers=tasks, memory=memory * workers))
+            free -= tasks
+    return made
 
 
 def memory_step(needed: int) -> int:

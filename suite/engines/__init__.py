@@ -9,6 +9,6 @@ from suite.engines.engine import INDEX, Engine, EngineError, Job
 from suite.engines.slurm import Slurm
 from suite.tables import Table
 
-__all__ = ["ENGINES", "INDEX", "EngineError", "Job"]
+__all__ = ["ENGINES", "INDEX", "Engine", "EngineError", "Job"]
 
 ENGINES: Table[type[Engine]] = Table("engine", {"slurm": Slurm})

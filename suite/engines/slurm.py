@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 
 from suite.engines.engine import INDEX, VARIABLE, EngineError, Job
 
-# --signal reaches the batch shell alone, which passes it on; a worker then leaves a checkpoint and exits with 143.
+# --signal reaches the batch shell alone, which passes it on as TERM: a worker leaves a checkpoint and exits with 143.
 # Slurm requeues what a node's death or a preemption ended; what its time limit ends, the script requeues itself.
 SCRIPT = """\
 #!/bin/bash
 {directives}
 worker=
-trap '[ -z "$worker" ] || kill -TERM "$worker"' TERM
+trap '[ -z "$worker" ] || kill -TERM "$worker"' TERM {signal}
 run() {{
   "$@" & worker=$!
   while wait "$worker"; code=$?; kill -0 "$worker" 2>/dev/null; do :; done
@@ -40,8 +40,8 @@ exit "$failed"
 class Slurm:
     """Through ``sbatch``, ``squeue`` and ``scontrol``.
 
-    Options are those of ``sbatch`` by their long names (``partition = "gpu"``, ``time = "04:00:00"``), ``signal``
-    with another default, and ``setup``, a list of shell lines that come first (``module load ...``).
+    Options are those of ``sbatch`` by their long names (``partition = "gpu"``, ``exclusive = true``), ``signal`` with
+    another default, and ``setup``, a list of shell lines that come first (``module load ...``).
     """
 
     def script(self, job: Job) -> str:
@@ -60,13 +60,19 @@ class Slurm:
         for name, value in directives.items():
             if not re.fullmatch(r"[a-z][a-z-]*", name) or "\n" in str(value) or isinstance(value, list | dict):
                 raise EngineError(f"slurm: {name} = {value!r} is no option of sbatch; see `man sbatch`")
+        signal = re.fullmatch(r"R?B:(\w+)(@\d+)?", str(directives["signal"] or "B:TERM"))
+        if not signal:
+            raise EngineError(f'slurm: signal = {directives["signal"]!r} reaches no worker; say "B:USR1@60"')
         setup = job.options.get("setup", [])
         if not (isinstance(setup, list) and all(isinstance(line, str) for line in setup)):
             raise EngineError(f'slurm: setup = {setup!r} must be a list of shell lines: ["module load python"]')
         lines = ["--requeue", "--open-mode=append"]
-        lines += [f"--{name}={value}" for name, value in directives.items() if value not in (None, "")]
+        given = {name: value for name, value in directives.items() if value not in (None, "") and value is not False}
+        # sbatch splits a line at spaces, minds quotes as a shell does, and refuses a value of a flag.
+        lines += [f"--{n}" if value is True else f"--{n}={shlex.quote(str(value))}" for n, value in given.items()]
         return SCRIPT.format(
             directives="\n".join(f"#SBATCH {line}" for line in lines),
+            signal=signal[1],
             setup="\n".join(setup),
             commands="\n".join("run " + " ".join(map(_quoted, command)) for command in job.commands),
         )

@@ -16,15 +16,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from suite.experiment import Experiment
-from suite.files import write_whole
+from suite.files import NUMBER, Fields, fits, read_note, write_whole
 from suite.runs.environment import machine_class
 from suite.spec import RunSpec, canonical
 
 FORMAT = 1
 FILE = "calibration.json"
+FIELDS: Fields = {"machine": str, "device": str, "kinds": dict, "trainings": NUMBER, "host": NUMBER}
 LEAST, MOST = 1.0, 6.0  # seconds of one pilot's updates
 REFERENCE_EVENTS = 100_000  # of a simulated server
 REFERENCE_SECONDS = 0.34  # what they take of one core of the reference CPU
@@ -140,8 +140,9 @@ def keep(store: Path, calibration: Calibration) -> Path:
 
 def known(store: Path) -> Calibration | None:
     """The calibration that a store has of this machine; None where there is none, or of another machine."""
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-        found: dict[str, Any] = json.loads((store / FILE).read_text(encoding="utf-8"))
-        if found.pop("format") == FORMAT and found["machine"] == machine_class():
-            return Calibration(**found)
+    with contextlib.suppress(OSError):
+        found = read_note(store / FILE, {"format": int, **FIELDS})
+        ours = found and found["format"] == FORMAT and found["machine"] == machine_class()
+        if found and ours and fits(found["kinds"], dict.fromkeys(found["kinds"], NUMBER)):
+            return Calibration(**{name: found[name] for name in FIELDS})
     return None

@@ -40,7 +40,7 @@ Compute = Callable[..., RunReport]
 
 
 def work(orders: Connection, compute: Compute) -> None:
-    """A worker process: runs come in, fractions (float) and each run's report go out.
+    """A worker process: runs come in, fractions (float) and each run's report go out, or an error that is no run's.
 
     It leaves when the parent closes the pipe or is gone, and on a signal, with a checkpoint.
     """
@@ -48,7 +48,10 @@ def work(orders: Connection, compute: Compute) -> None:
         with interruption.watched():
             while True:
                 spec = orders.recv()
-                orders.send(compute(spec, progress=partial(tell, orders)))
+                try:
+                    orders.send(compute(spec, progress=partial(tell, orders)))
+                except ValueError as error:  # a sentence for the user, as of a store that cannot be written
+                    orders.send(ValueError(str(error)))
                 interruption.leave_if_asked()
 
 
@@ -76,8 +79,8 @@ class Worker:
     orders: Connection
     spec: RunSpec | None = None  # of the run that it computes
 
-    def message(self) -> float | RunReport | None:
-        """Its message: how far it is, or its run's report; None where it died."""
+    def message(self) -> float | RunReport | ValueError | None:
+        """Its message: how far it is, its run's report, or why there is none; None where it died."""
         try:
             return self.orders.recv() if self.orders.poll() else None
         except (EOFError, ConnectionResetError):
@@ -124,7 +127,8 @@ class WorkerPool:
         """Hand out runs in order; yields the report of each as it ends.
 
         Where a device has no memory left for so many workers, one of them less goes on, and its run comes later:
-        otherwise a worker that fails at once would take run after run from those that do not.
+        otherwise a worker that fails at once would take run after run from those that do not. Raises the ValueError
+        that ``compute_one`` raises.
         """
         left = list(reversed(specs))
         while left or any(worker.spec for worker in self.workers):
@@ -134,6 +138,8 @@ class WorkerPool:
                 if message is None:
                     self.dismiss(worker)
                     yield RunReport(spec, "failed", why="its worker process died; run again to resume it")
+                elif isinstance(message, ValueError):
+                    raise message
                 elif isinstance(message, float):
                     progress(spec.id, message)
                 elif starved(message) and any(other.spec for other in self.workers if other is not worker):

@@ -30,6 +30,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
+import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -92,12 +93,19 @@ def compare_runs(base: Runs, new: Runs, *, either_way: bool = False) -> dict[str
         for a, b in pairs
         if a.status == "finished" and b.status != "finished"
     ]
+    regressions += [
+        f"{a.id} ({a.spec.experiment}): {name} was {before:.4g}, and is no number now"
+        for a, b in pairs
+        for name in (*ERRORS, "updates")
+        if a.status == b.status == "finished" and name in b.results
+        if (before := quantity(a, name)) is not None and quantity(b, name) is None
+    ]
     changed = []
     for place, group in _groups(pairs, settings_alone=either_way):
         for name in (*ERRORS, "updates"):
-            a, b = _columns(group, name)
+            ids, a, b = _columns(group, name)
             if a != b:
-                changed.append((place, name, [before.id for before, _ in group], a, b))
+                changed.append((place, name, ids, a, b))
     rows = []
     tails = 1 if either_way else 2  # an interval errs on two sides; only one of them matters unless both do
     for place, name, ids, a, b in changed:
@@ -129,10 +137,11 @@ def _groups(pairs: Sequence[Pair], *, settings_alone: bool) -> list[tuple[str, l
     return [(place, found) for (place, _), found in groups.items()]
 
 
-def _columns(pairs: Sequence[Pair], name: str) -> tuple[list[float], list[float]]:
-    both = [(quantity(before, name), quantity(after, name)) for before, after in pairs]
-    kept = [(a, b) for a, b in both if a is not None and b is not None]
-    return [a for a, _ in kept], [b for _, b in kept]
+def _columns(pairs: Sequence[Pair], name: str) -> tuple[list[str], list[float], list[float]]:
+    """Ids and both numbers of the pairs that have both."""
+    both = [(before.id, quantity(before, name), quantity(after, name)) for before, after in pairs]
+    kept = [(run_id, a, b) for run_id, a, b in both if a is not None and b is not None]
+    return [run_id for run_id, _, _ in kept], [a for _, a, _ in kept], [b for _, _, b in kept]
 
 
 def _row(
@@ -262,7 +271,7 @@ def _numbers(run: Run) -> dict[str, float]:
     return {
         name: float(value)
         for name, value in run.results.items()
-        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
         if not name.endswith("seconds")
     }
 

@@ -105,6 +105,13 @@ class Locks:
             shared.touch()
         return "lease" if shared.exists() else "flock"
 
+    def forsaken(self, run_id: str) -> bool:
+        """Whether a lease is old by the file system's clock: worth watching, and no proof that its holder is dead."""
+        with contextlib.suppress(OSError):
+            touched = (self.locks / f"{run_id}.lease").stat().st_mtime
+            return now_in(self.locks) - touched > lease_seconds()
+        return False
+
     @contextlib.contextmanager
     def claim(self, run_id: str) -> Iterator[Lease | None]:
         """Hold the right to compute a run; yields None while another claim, of whichever process, has it."""

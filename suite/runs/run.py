@@ -15,7 +15,7 @@ from typing import Any
 
 from suite.files import shortened, write_whole
 from suite.lazy import pd
-from suite.runs.tables import read_table
+from suite.runs.tables import MOST_CELLS, read_table
 from suite.spec import ID_LENGTH, SCHEMA, RunSpec
 
 STATUSES = ("finished", "diverged", "out of budget")
@@ -192,7 +192,7 @@ def _plain(value: Any) -> Any:
 
 
 def encode(spec: RunSpec, environment: Mapping[str, Any], outcome: Outcome) -> dict[str, bytes]:
-    """The files of a run folder, checksum file included."""
+    """The files of a run folder, checksum file included. Raises ValueError for a table that nobody would read."""
     files = {
         "spec.json": spec.text.encode(),
         "environment.json": json.dumps(environment, indent=1, sort_keys=True).encode(),
@@ -203,6 +203,8 @@ def encode(spec: RunSpec, environment: Mapping[str, Any], outcome: Outcome) -> d
         ).encode(),
     }
     for name, table in outcome.curves.items():
+        if table.size > MOST_CELLS:
+            raise ValueError(f"its table {name!r} has {table.size:,} cells, and a run's may have {MOST_CELLS:,}")
         files[f"{name}.parquet"] = table.to_parquet(index=False, compression="zstd")
     return files | {CHECKSUMS: seal(files)}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 
@@ -87,8 +88,10 @@ def test_a_store_keeps_the_calibration_of_this_machine_only(tmp_path):
     path = keep(tmp_path, made)
     assert known(tmp_path) == made
     assert known(tmp_path / "nowhere") is None
-    path.write_text(json.dumps({**json.loads(path.read_text()), "machine": "another"}))
-    assert known(tmp_path) is None
+    whole = json.loads(path.read_text())
+    for odd in ({"machine": "another"}, {"kinds": []}, {"kinds": {"k": "2"}}, {"host": math.nan}):
+        path.write_text(json.dumps(whole | odd))
+        assert known(tmp_path) is None, odd
     path.write_text("{ cut of")
     assert known(tmp_path) is None
 

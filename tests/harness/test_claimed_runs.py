@@ -113,14 +113,6 @@ def test_a_file_system_is_that_of_the_innermost_mount(tmp_path: Path, monkeypatc
     assert lease.file_system.__wrapped__(tmp_path) == ""
 
 
-def test_who_probes_as_another_is_kept_out_and_then_renames(tmp_path: Path):
-    (tmp_path / "locks").mkdir()
-    with Locks(tmp_path / "locks", tmp_path / "partial").claim("probe"):
-        assert lease._probe_as_another(tmp_path) == "busy"
-    assert lease._probe_as_another(tmp_path) == "free"
-    assert (tmp_path / "renamed" / "whole").exists()
-
-
 def test_a_second_process_that_fails_is_a_finding_and_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sys, "executable", "/bin/false")
     found = probe(tmp_path)

@@ -39,6 +39,9 @@ def test_what_needs_other_memory_is_another_array():
     assert made[0].commands[0][-2:] == ["--memory", str(8 * GIB)]
     assert {job.cores for job in made} == {2}
     assert made[0].options == {"partition": "x"}
+    for count in (1, 2, 3):  # no more than were asked for; the first array computes anything
+        made = jobs_for(left, ["run"], RunOptions("smoke", Path("/s")), count, {})
+        assert (made[0].memory // GIB, sum(job.workers for job in made)) == (8, count)
     assert [memory_step(b) // GIB for b in (1, GIB, GIB + 1, 9 * GIB)] == [1, 1, 2, 16]
 
 
@@ -54,12 +57,15 @@ def test_shares_are_disjoint_whole_and_alike():
 
 
 def test_a_script_says_what_was_asked_and_quotes_the_rest(tmp_path: Path):
-    job = Job("n", [["a b", "$HOME", f"x-{INDEX}.zip", "{env:NODE}/y z"]], tmp_path, 3, 2, 3 * GIB, 1, ("7", "8"),
-              {"partition": "gpu", "signal": "B:TERM@9", "setup": ["module load x"], "mem": "9G"})  # fmt: skip
+    more = {"mem": "9G", "exclusive": True, "contiguous": False, "nice": 0}
+    job = Job("n", [["a b", "$HOME", f"x-{INDEX}.zip", "{env:NODE}/y z"]], Path("/a b"), 3, 2, 3 * GIB, 1, ("7", "8"),
+              {"partition": "gpu", "signal": "B:TERM@9", "setup": ["module load x"], **more})  # fmt: skip
     text = Slurm().script(job)
     directives = {line.removeprefix("#SBATCH ") for line in text.splitlines() if line.startswith("#SBATCH")}
     assert directives >= {"--array=0-2", "--cpus-per-task=2", "--mem=9G", "--gpus-per-task=1", "--requeue"}
     assert directives >= {"--dependency=afterany:7:8", "--partition=gpu", "--signal=B:TERM@9"}
+    assert directives >= {"--output='/a b/%A_%a.txt'", "--exclusive", "--nice=0"}
+    assert "contiguous" not in text
     assert "\nmodule load x\n" in text
     (line,) = (line for line in text.splitlines() if line.startswith("run "))
     told = subprocess.run(
@@ -74,12 +80,20 @@ def test_a_script_says_what_was_asked_and_quotes_the_rest(tmp_path: Path):
     ("options", "why"),
     [
         *((odd, "is no option of sbatch") for odd in ({"evil": "a\nb"}, {"Not an option": 1}, {"a": ["list"]})),
+        *(({"signal": odd}, "reaches no worker") for odd in ("USR1@60", 10)),
         *(({"setup": odd}, "must be a list of shell lines") for odd in (3, "module load python", [1])),
     ],
 )
 def test_options_that_are_none_are_refused(tmp_path: Path, options: dict, why: str):
     with pytest.raises(EngineError, match=why):
         Slurm().script(Job("n", [["x"]], tmp_path, options=options))
+
+
+def test_a_worker_is_told_of_the_signal_that_its_batch_shell_gets(tmp_path: Path):
+    worker = "trap 'echo told; exit 3' TERM; sleep 1; kill -USR1 $PPID; sleep 60 & wait"
+    script = Slurm().script(Job("n", [["sh", "-c", worker]], tmp_path, options={"signal": "B:USR1@60"}))
+    done = subprocess.run(["bash"], input=script, capture_output=True, text=True)
+    assert (done.stdout, done.returncode) == ("told\n", 3)
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ import held
 import pytest
 import toy
 
+from suite.commands.run import let_go
 from suite.runs import lease
 from suite.runs.lease import Locks, file_system, probe
 from suite.runs.store import Store
@@ -24,7 +25,8 @@ from suite.spec import RunSpec
 
 pytestmark = pytest.mark.processes
 
-RUN = RunSpec("toy/draw", {"a": 1}).id
+SPEC = RunSpec("toy/draw", {"a": 1})
+RUN = SPEC.id
 
 
 @contextmanager
@@ -87,16 +89,6 @@ def test_a_claim_excludes_others_ends_and_leaves_nothing(tmp_path: Path, monkeyp
     assert not list((tmp_path / "locks").glob("*.lease"))
 
 
-def test_one_process_that_needs_leases_makes_all_use_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """A server that exports its local disk sees no network."""
-    store = Store(tmp_path, create=True)
-    assert store.locks.kind() == "flock"
-    monkeypatch.setattr(lease, "file_system", lambda folder: "nfs4")
-    assert store.locks.kind() == "lease"
-    monkeypatch.undo()
-    assert Store(tmp_path).locks.kind() == "lease"
-
-
 def test_leases_of_different_length_are_refused(tmp_path: Path, leased, monkeypatch: pytest.MonkeyPatch):
     store = Store(tmp_path, create=True)
     with another(tmp_path) as process:
@@ -132,6 +124,21 @@ def test_a_frozen_holder_loses_its_claim_and_harms_nothing(tmp_path: Path, lease
             assert not mine.lost
             assert store.busy(RUN)
             assert (folder / "checkpoint").read_text() == "mine"
+
+
+def test_who_does_not_wait_watches_a_lease_that_looks_forsaken_and_no_other(tmp_path: Path, leased, monkeypatch):
+    store, naps, real = Store(tmp_path, create=True), [], time.monotonic
+    monkeypatch.setattr(time, "sleep", naps.append)
+    monkeypatch.setattr(time, "monotonic", lambda: real() + sum(naps))
+    path = tmp_path / "locks" / f"{RUN}.lease"
+    with another(tmp_path) as process:
+        assert process.stdout.readline().startswith("held")
+        assert (let_go([SPEC], store, lambda: False), naps) == ([], [])
+        process.send_signal(signal.SIGSTOP)  # as a node that is gone: no process of this machine has died
+        os.waitpid(process.pid, os.WUNTRACED)
+        os.utime(path, (0, path.stat().st_mtime - 2 * lease.LEASE))
+        assert let_go([SPEC], store, lambda: True) == []
+        assert let_go([SPEC], store, lambda: False) == [SPEC]
 
 
 def test_a_dead_holder_of_this_machine_is_found_out_at_once(tmp_path: Path, leased):

@@ -12,6 +12,7 @@ import pytest
 from suite import interruption
 from suite.runner import workers
 from suite.runner.workers import RunReport, Worker, WorkerPool, work
+from suite.runs.run import StoreError
 from suite.spec import RunSpec
 
 NO_ROOM = "OutOfMemoryError: CUDA out of memory"
@@ -78,6 +79,14 @@ def test_the_run_of_a_worker_that_dies_has_failed_and_another_takes_its_place():
         assert pool.started == 2
     assert {seed: report.state for seed, report in found.items()} == {0: "stored", 1: "failed", 2: "stored"}
     assert found[1].why == "its worker process died; run again to resume it"
+
+
+def test_an_error_for_the_user_is_raised_as_where_one_process_computes():
+    def compute(spec: RunSpec, *, progress: Callable[[float], None]) -> RunReport:
+        raise StoreError("cannot write a store")
+
+    with Pool(2, compute) as pool, pytest.raises(ValueError, match="cannot write a store"):
+        list(pool.compute(runs(3), lambda *_: None))
 
 
 def test_a_run_that_finds_no_memory_beside_others_comes_later_with_one_worker_less():

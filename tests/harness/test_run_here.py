@@ -22,6 +22,7 @@ from suite.papers.artifact import Artifact
 from suite.papers.catalogue import select
 from suite.runner.calibration import Calibration, keep
 from suite.runner.progress import Progress
+from suite.runner.trackers import TRACKERS
 from suite.runs.environment import machine_class
 from suite.runs.store import Store
 from suite.spec import RunSpec
@@ -112,6 +113,14 @@ def test_one_run_that_is_let_go_of_is_taken_up_while_others_are_held(
     told = capsys.readouterr().err
     assert re.findall(r"waiting for (\d) runs? that", told) == ["2", "1"]
     assert told.splitlines()[-1] == "3 runs stored, 0 already there, 0 left for later, 0 failed"
+
+
+def test_a_tracker_that_fails_ends_no_session(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setitem(TRACKERS, "mine", lambda *told: 1 / 0)
+    assert run("toy/table1", track="mine") == 0
+    told = capsys.readouterr().err
+    assert told.count("mine was not told (ZeroDivisionError: division by zero)") == 3
+    assert told.splitlines()[-1].startswith("3 runs stored")
 
 
 @pytest.mark.parametrize("text", ["soon", "", "-1", "-0.1", "inf", "nan"])

@@ -24,6 +24,7 @@ from suite.claims.intervals import (
     paired_difference,
     paired_ratio,
     percent_saved,
+    share_above,
     wilson,
 )
 
@@ -43,8 +44,11 @@ def test_student_interval_by_hand():
 def test_what_is_said_of_all_is_no_number_where_one_is_none(place: int):
     seen = [Interval(1, 0, 3, 2), Interval(2, 1, 2, 2)]
     assert (least(seen), most(seen)) == (Interval(1, 0, 2, 2), Interval(2, 1, 3, 2))
+    share = lambda seen: share_above(seen, 0.5)
+    assert share(seen) == Interval(1.0, 0.5, 1.0, 2, None)
     seen[place] = Interval(math.nan, math.nan, math.nan, 2)
-    assert all(math.isnan(getattr(of(seen), end)) for of in (least, most) for end in ("mean", "low", "high"))
+    ends = ("mean", "low", "high")
+    assert all(math.isnan(getattr(of(seen), end)) for of in (least, most, share) for end in ends)
 
 
 def test_student_interval_against_scipy():

@@ -8,13 +8,16 @@ import resource
 import subprocess
 import sys
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hostile import table
 
-from suite.runs import tables
+from suite.runs import run, tables
+from suite.runs.run import Outcome, encode
 from suite.runs.tables import read_table
+from suite.spec import RunSpec
 
 
 def test_cells_are_counted_over_rows_and_columns(monkeypatch: pytest.MonkeyPatch):
@@ -22,6 +25,9 @@ def test_cells_are_counted_over_rows_and_columns(monkeypatch: pytest.MonkeyPatch
     assert read_table(table({"a": range(5), "b": range(5)})).shape == (5, 2)
     with pytest.raises(ValueError, match=r"a table of 12 cells and 0 MB unpacked; a run's may have 10 cells"):
         read_table(table({"a": range(6), "b": range(6)}))
+    monkeypatch.setattr(run, "MOST_CELLS", 10)  # what nobody would read is not stored
+    with pytest.raises(ValueError, match=r"its table 't' has 12 cells"):
+        encode(RunSpec("toy"), {}, Outcome("finished", {}, {"t": pd.DataFrame({"a": range(6), "b": range(6)})}))
 
 
 def test_a_table_is_the_first_thing_that_a_process_reads():
