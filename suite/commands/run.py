@@ -211,10 +211,10 @@ def let_go(busy: list[RunSpec], store: Store, late: Callable[[], bool]) -> list[
     """
     began = time.monotonic()
     while True:
-        free = [spec for spec in busy if not store.busy(spec.id)]
-        watching = any(store.locks.forsaken(spec.id) for spec in busy)
+        held = [spec for spec in busy if store.busy(spec.id)]
+        watching = any(store.locks.forsaken(spec.id) for spec in held)
         if not watching or late() or time.monotonic() - began > WATCHED * lease_seconds():
-            return free
+            return [spec for spec in busy if spec not in held]
         time.sleep(LOOK)
 
 
