@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from suite.data.catalogue import DATASETS, DataError, DatasetInfo
 from suite.experiment import Experiment
-from suite.lazy import np
+from suite.lazy import np, torch
 from suite.own.figure import panel
 from suite.own.variation import Variation, changed, checked, written
 from suite.papers.artifact import Groups, Paper
@@ -215,7 +215,7 @@ def experiment(
             for label, method in methods.items()
         }
         for label, spec in specs.items():
-            _check(f"{name}, {label!r}", spec, network)
+            _check(f"{name}, {label!r}", spec, network, known())
         _check_sweep(name, sweep or {}, list(specs.values()))
         found: dict[str, tuple[RunSpec, ...]] = {}
         for label, spec in specs.items():
@@ -223,7 +223,7 @@ def experiment(
                 full = label
                 if variant:
                     full = f"{label}, {variant}"
-                    _check(f"{name}, {full!r}", each, network)
+                    _check(f"{name}, {full!r}", each, network, known())
                 found[full] = _runs(each, known().sizes["train"], share * epochs, min(count, seeds))
         return found
 
@@ -242,9 +242,12 @@ def _overlaid(place: str, settings: Mapping[str, Any], changes: Any) -> dict[str
     return found
 
 
-def _check(place: str, spec: RunSpec, network: Callable[..., nn.Module]) -> None:
-    """Raise SpecError for settings that a run cannot have, or that its algorithm, solver or network has not."""
-    from suite.training.build import check_parts
+COUNTED = ("fixed-cycle", "shuffled", "partitioned")  # orders that ask how many examples there are, not which
+
+
+def _check(place: str, spec: RunSpec, network: Callable[..., nn.Module], data: Facts) -> None:
+    """Raise SpecError for settings that a run cannot have, or that its algorithm, solver, network or data has not."""
+    from suite.training.build import check_parts, make_order
     from suite.training.numerics import choose
 
     with _said_of(place):
@@ -253,6 +256,9 @@ def _check(place: str, spec: RunSpec, network: Callable[..., nn.Module]) -> None
         choose(whole, "cpu", 1)
         for stage in trainings(whole):
             check_parts(stage.settings)
+            batch, workers = stage.settings["batch"], stage.settings["workers"]
+            if stage.settings["order"]["kind"] in COUNTED:
+                make_order(stage.settings["order"], torch.empty(data.sizes["train"]), batch, workers, 0)
         model = dict(spec.settings["model"])
         if model.pop("name") == spec.experiment.partition("/")[0]:
             check_options("model", network, 0, model)

@@ -149,6 +149,7 @@ MISTYPED = {
     '{"drops": [[20, 0.01], [10, 0.1]]}': "must be pairs of a turn, later than the one before",
     '{"drops": [[10, -1.0]]}': "multiplies the rate from there on, 0 or more",
     '{"rate": "0.1"}': "rate='0.1' must be a number, 0 or more",
+    '{"batch": 1500}': "mine, 'SGD': batch=1500 does not fit 1,400 examples",
     '{"rate": Ellipsis}': "settings.rate: Ellipsis is not a plain finite value",
     '{"descent": "torch"}': "descent='torch' must be settings by name",
     '{"algorithm": {"name": "crossbow", "alhpa": 0.1}}': "unexpected keyword argument 'alhpa'",
