@@ -23,6 +23,14 @@ from typing import Any, TypeVar
 
 Value = TypeVar("Value")
 NEAR, CLOSE = 3, 0.75  # names that are said where one is not known, and how alike they must be
+# Kinds that a parameter may be of, by the word of its annotation: types of its values, and their name in messages.
+KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "bool": ((bool,), "true or false"),
+    "int": ((int,), "a whole number"),
+    "float": ((float, int), "a number"),
+    "str": ((str,), "a name"),
+    "None": ((type(None),), "none"),
+}
 
 
 def likely(name: str, known: Iterable[str]) -> str:
@@ -43,7 +51,8 @@ def check_options(
 ) -> None:
     """Raise ValueError for options that a function does not take, or lacks, beside ``given`` arguments before them.
 
-    Those that are ``hidden`` are not for options to give.
+    A value must be of the kind that the parameter's annotation names, or else of its default's. Options that are
+    ``hidden`` cannot be given.
 
     Example:
         >>> check_options("shape", lambda turn, corners=4: corners, 1, {"cornrs": 3})
@@ -56,6 +65,14 @@ def check_options(
     except TypeError as error:
         names = ", ".join(each.name for each in parameters[given:]) or "none"
         raise ValueError(f"{what}: {error}; options are {names}") from None
+    for each in parameters:
+        words = inspect.formatannotation(each.annotation).strip("'").split(" | ")
+        if not KINDS.keys() >= set(words):
+            words = [word for word in (type(each.default).__name__,) if word in KINDS]
+        value, kinds = options.get(each.name, each.default), [KINDS[word] for word in words]
+        fits = not kinds or type(value) is type(each.default) or any(type(value) in types for types, _ in kinds)
+        if not fits:
+            raise ValueError(f"{what}: {each.name}={value!r} must be {' or '.join(name for _, name in kinds)}")
 
 
 class UnknownName(ValueError, KeyError):

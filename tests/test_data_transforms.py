@@ -52,6 +52,13 @@ def test_standardised_training_sets_have_mean_0_and_deviation_1(
         assert float(found.mean((0, 2, 3)).abs().min()) > 0.1
 
 
+@pytest.mark.parametrize("rule", RULES)
+def test_a_column_of_a_table_is_prepared_as_a_channel_is(pixels: Tensor, rule: str) -> None:
+    rows = pixels.flatten(1)
+    channels = rows[..., None, None]
+    torch.testing.assert_close(fit(rule, rows)(rows), fit(rule, channels)(channels)[..., 0, 0])
+
+
 def test_statistics_do_not_depend_on_how_the_set_is_cut(pixels: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = fit("standardise", pixels)
     monkeypatch.setattr("suite.data.transforms._FIT_ROWS", 7)

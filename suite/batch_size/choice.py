@@ -177,14 +177,13 @@ class Method:
             raise ValueError(f"seeds has {odd[0]!r}; a seed is a whole number")
         if len(set(seeds)) < len(seeds):
             raise ValueError(f"seeds={seeds} repeat; equal seeds give the same run again and no scatter")
-        if limit < 1:
-            raise ValueError(f"limit={limit} updates must be at least 1")
-        if not 0 <= growth < math.inf:
-            raise ValueError(f"growth={growth} of the steps between tests must be at least 0, and finite")
-        if rounds < 1:
-            raise ValueError(f"rounds={rounds} must be at least 1; the seconds of an update are measured in each")
-        if budget is not None and not budget > 0:
-            raise ValueError(f"budget={budget} must be a positive number of seconds")
+        for name, value in (("limit", limit), ("rounds", rounds)):
+            if not isinstance(value, Integral) or value < 1:  # an infinite limit would never censor a run
+                raise ValueError(f"{name}={value!r} must be a whole number, at least 1")
+        if growth != 0:
+            check_positive("growth", growth)
+        if budget not in (None, math.inf):
+            check_positive("budget", budget)
         self.trainer, self.seeds, self.threshold, self.limit = trainer, tuple(map(int, seeds)), threshold, limit
         self.growth, self.rounds = growth, rounds
         self.began = time.monotonic()

@@ -187,7 +187,8 @@ class Trainer:
     ):
         self.make_model, self.loss, (self.inputs, self.targets), self.rate = make_model, loss, data, rate
         check_positive("rate", rate)
-        if not 0 < share <= 1:
+        check_positive("share", share)
+        if share > 1:
             raise ValueError(f"share={share} of the data to test on must lie in (0, 1]")
         count = max(1, round(share * len(self.inputs)))
         rows = torch.randperm(len(self.inputs), generator=torch.Generator().manual_seed(0))[:count]

@@ -27,7 +27,7 @@ RULES: dict[str, str] = {
     "unit": "x / 255",
     "signed": "x / 127.5 - 1 (Crossbow's CIFAR)",
     "mean-image": "x minus the training set's mean picture, in 0..255 (Caffe's CIFAR)",
-    "standardise": "x minus mean over deviation, each per channel of the training set",
+    "standardise": "x minus mean over deviation, each per channel (of rows: per column) of the training set",
     "standardise-global": "x minus mean over deviation of all of the training set's pixels (Torch7's MNIST)",
 }
 
@@ -44,7 +44,7 @@ class Transform:
     height and width to which pictures are enlarged between their pixels (bilinear), 0 for as they are.
     """
 
-    shift: Tensor  # [C, H, W], [C, 1, 1] or [1, 1, 1]
+    shift: Tensor  # [C, H, W], [C, 1, 1] or [1, 1, 1]; of rows [C] or [1]
     scale: Tensor  # the same, or 0-d
     margin: int = 0  # pixels added on each side
     dtype: torch.dtype = torch.float32
@@ -67,7 +67,7 @@ def fit(rule: str, inputs: Tensor, size: int | None = None) -> Transform:
 
     Args:
         rule: one of :data:`RULES`.
-        inputs: training pixels [N, C, H, W] uint8; the fixed rules look at their shape alone.
+        inputs: training pixels [N, C, H, W] uint8, or examples [N, ...]; the fixed rules look at their shape alone.
         size: height and width wanted; a margin of zeros on all sides makes up for smaller pictures.
 
     Raises:
@@ -75,9 +75,9 @@ def fit(rule: str, inputs: Tensor, size: int | None = None) -> Transform:
     """
     if rule not in RULES:
         raise ValueError(f"transform {rule!r} does not exist; choose one of {', '.join(RULES)}")
-    height, width = inputs.shape[-2:]
     margin = 0
     if size is not None:
+        height, width = inputs.shape[-2:]
         if height != width or size < height or (size - height) % 2:
             raise ValueError(f"pictures of {height}x{width} cannot be padded equally to size={size}")
         margin = (size - height) // 2
@@ -89,7 +89,7 @@ def fit(rule: str, inputs: Tensor, size: int | None = None) -> Transform:
 def _statistics(rule: str, inputs: Tensor) -> tuple[Tensor, Tensor]:
     if rule in FIXED:
         shift, scale = FIXED[rule]
-        return torch.full((1, 1, 1), shift), torch.tensor(scale)
+        return torch.full((1,) * (inputs.dim() - 1), shift), torch.tensor(scale)
     if not len(inputs):
         raise ValueError(f"transform {rule!r} needs a training set and got no pictures")
     total = torch.zeros(inputs.shape[1:], dtype=torch.float64)
@@ -101,9 +101,10 @@ def _statistics(rule: str, inputs: Tensor) -> tuple[Tensor, Tensor]:
     mean_image, square_image = total / len(inputs), squares / len(inputs)
     if rule == "mean-image":
         return mean_image, torch.ones(())
-    over = (1, 2) if rule == "standardise" else (0, 1, 2)
-    mean = mean_image.mean(over, keepdim=True)
-    deviation = (square_image.mean(over, keepdim=True) - mean.square()).clamp(min=0).sqrt()
+    over = tuple(range(1 if rule == "standardise" else 0, total.dim()))
+    # torch takes the mean over no axis for one over all of them; a column of a table is its own mean
+    mean, square = (each.mean(over, keepdim=True) if over else each for each in (mean_image, square_image))
+    deviation = (square - mean.square()).clamp(min=0).sqrt()
     if not (deviation > 0).all():
         raise ValueError(f"transform {rule!r} divides by the deviation of the pixels, which is 0 in this set")
     return mean, 1 / deviation

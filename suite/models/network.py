@@ -66,12 +66,9 @@ class Own(Network):
 
     def draw(self, seed: int) -> None:
         """Take the values that the constructor draws under this seed, on the CPU."""
-        with torch.random.fork_rng(devices=[]), torch.no_grad():
+        with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            fresh = self._make()
-            pairs = [*zip(self.module.parameters(), fresh.parameters(), strict=True)]
-            for mine, drawn in [*pairs, *zip(self.module.buffers(), fresh.buffers(), strict=True)]:
-                mine.copy_(drawn)
+            self.module = self._make()
 
 
 def own_network(make: Callable[..., nn.Module], input_shape: tuple[int, ...], classes: int) -> Callable[..., Network]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import torch
@@ -125,7 +126,7 @@ def check_names(kind: type, names: Iterable[str]) -> None:
 def sgd_defaults(kind: type, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The defaults of SGD's parameter groups, of which None was not given to the optimiser of this ``kind``.
 
-    Raises TypeError for a setting that SGD has not and without ``lr``, ValueError for one below zero.
+    Raises TypeError for a setting that SGD has not and without ``lr``, ValueError for one below zero or no number.
     """
     name, given = kind.__name__, {"momentum": 0.0, "weight_decay": 0.0}
     given |= {setting: value for setting, value in settings.items() if value is not None}
@@ -133,8 +134,8 @@ def sgd_defaults(kind: type, settings: Mapping[str, Any]) -> dict[str, Any]:
     if "lr" not in given:
         raise TypeError(f"{name} needs lr, the learning rate")
     for setting, value in given.items():
-        if not value >= 0.0:
-            raise ValueError(f"{name}: {setting}={value} must be at least 0")
+        if not isinstance(value, Real | Tensor) or not value >= 0.0:
+            raise ValueError(f"{name}: {setting}={value!r} must be a number, at least 0")
     return given
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from suite.data.catalogue import DATASETS, DataError, DatasetInfo
 from suite.experiment import Experiment
-from suite.lazy import np
+from suite.lazy import np, torch
 from suite.own.figure import panel
 from suite.own.variation import Variation, changed, checked, written
 from suite.papers.artifact import Groups, Paper
@@ -49,7 +49,7 @@ class Facts:
 def facts(name: str, data: Splits, kept: Path) -> Facts:
     """The facts in the file ``kept``, or else those of the data, which are then written there.
 
-    Raises DataError where the data cannot be read or the file is none of these.
+    Raises DataError where the data cannot be read, the splits differ in kind, or the file is none of these.
     """
     if kept.exists():
         try:
@@ -60,6 +60,9 @@ def facts(name: str, data: Splits, kept: Path) -> Facts:
     from suite.data.images import content_digest
 
     train, test = (arrays(split, name) for split in _called(name, data))
+    made, tried = (f"{inputs.dtype} of shape {inputs.shape[1:]}" for inputs, _ in (train, test))
+    if made != tried:
+        raise DataError(f"{name}: a training example is {made} and a test example {tried}; prepare both alike")
     sizes = {split: len(targets) for split, (_, targets) in zip(SPLITS, (train, test), strict=True)}
     classes = int(max(train[1].max(), test[1].max())) + 1
     found = Facts("", sizes, train[0].shape[1:], str(train[0].dtype), classes)
@@ -97,7 +100,7 @@ def arrays(examples: Any, name: str = "the data set") -> tuple[np.ndarray, np.nd
     Raises:
         DataError: It is none of these, its examples differ in shape, or a target is no class.
     """
-    if hasattr(examples, "features"):
+    if isinstance(getattr(examples, "features", None), Mapping):
         examples = _of_hub(examples, name)
     if hasattr(examples, "shape"):
         raise DataError(f"{name}: a split is one array; data are training and test examples, each pairs with targets")
@@ -107,9 +110,10 @@ def arrays(examples: Any, name: str = "the data set") -> tuple[np.ndarray, np.nd
         try:
             pairs = [examples[i] for i in range(len(examples))]
             inputs = np.stack([_picture(each) for each, _ in pairs])
-        except (ValueError, TypeError) as error:
-            raise DataError(f"{name}: its examples cannot be stacked ({error}); give pairs of one shape") from error
-        targets = np.asarray([int(target) for _, target in pairs])
+            targets = np.asarray([np.squeeze(target) for _, target in pairs])  # a label may be an array of one
+        except (ValueError, TypeError, LookupError) as error:
+            said = f"{type(error).__name__}: {error}"
+            raise DataError(f"{name}: its examples cannot be stacked ({said}); give pairs of one shape") from error
     if targets.shape != (len(inputs),):
         raise DataError(f"{name}: {len(inputs)} inputs have targets of shape {targets.shape}; each needs one class")
     if not len(inputs) or targets.dtype.kind not in "biuf" or (targets % 1).any() or (targets < 0).any():
@@ -211,7 +215,7 @@ def experiment(
             for label, method in methods.items()
         }
         for label, spec in specs.items():
-            _check(f"{name}, {label!r}", spec, network)
+            _check(f"{name}, {label!r}", spec, network, known())
         _check_sweep(name, sweep or {}, list(specs.values()))
         found: dict[str, tuple[RunSpec, ...]] = {}
         for label, spec in specs.items():
@@ -219,7 +223,7 @@ def experiment(
                 full = label
                 if variant:
                     full = f"{label}, {variant}"
-                    _check(f"{name}, {full!r}", each, network)
+                    _check(f"{name}, {full!r}", each, network, known())
                 found[full] = _runs(each, known().sizes["train"], share * epochs, min(count, seeds))
         return found
 
@@ -238,9 +242,12 @@ def _overlaid(place: str, settings: Mapping[str, Any], changes: Any) -> dict[str
     return found
 
 
-def _check(place: str, spec: RunSpec, network: Callable[..., nn.Module]) -> None:
-    """Raise SpecError for settings that a run cannot have, or that its algorithm, solver or network has not."""
-    from suite.training.build import check_parts
+COUNTED = ("fixed-cycle", "shuffled", "partitioned")  # orders that ask how many examples there are, not which
+
+
+def _check(place: str, spec: RunSpec, network: Callable[..., nn.Module], data: Facts) -> None:
+    """Raise SpecError for settings that a run cannot have, or that its algorithm, solver, network or data has not."""
+    from suite.training.build import check_parts, make_order
     from suite.training.numerics import choose
 
     with _said_of(place):
@@ -249,6 +256,9 @@ def _check(place: str, spec: RunSpec, network: Callable[..., nn.Module]) -> None
         choose(whole, "cpu", 1)
         for stage in trainings(whole):
             check_parts(stage.settings)
+            batch, workers = stage.settings["batch"], stage.settings["workers"]
+            if stage.settings["order"]["kind"] in COUNTED:
+                make_order(stage.settings["order"], torch.empty(data.sizes["train"]), batch, workers, 0)
         model = dict(spec.settings["model"])
         if model.pop("name") == spec.experiment.partition("/")[0]:
             check_options("model", network, 0, model)

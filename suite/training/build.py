@@ -32,7 +32,7 @@ from suite.training.numerics import kernels
 from suite.training.optimizers import LARS, AdaGrad, Adam, AdamW, CaffeSGD, TorchSGD
 from suite.training.problem import Classification
 from suite.training.schedules import shape_at
-from suite.training.settings import check_settings
+from suite.training.settings import check_kind, check_settings
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 ALGORITHMS: Table[type[Algorithm[Any]]] = Table(
@@ -98,7 +98,7 @@ def named_solver(settings: Mapping[str, Any]) -> tuple[type[Any], dict[str, Any]
     """The solver named by ``rule``, and the other settings as its fields."""
     values = thaw(settings)
     rule = values.pop("rule")
-    values.pop("multipliers", False)
+    check_kind("descent.multipliers", values.pop("multipliers", False), bool)
     check_options(f"descent {rule}", SOLVERS[rule], 0, values, hidden=BOUND)
     return SOLVERS[rule], values
 
@@ -124,7 +124,8 @@ def named_algorithm(settings: Mapping[str, Any]) -> tuple[type[Algorithm[Any]], 
     """The algorithm named by ``name``, and the other settings as its fields."""
     values = thaw(settings)
     kind = ALGORITHMS[name := values.pop("name")]
-    check_options(f"algorithm {name}", kind, len(settings_of(Algorithm)), values)
+    counted = {"batches": 1} if values.get("batches") == "epoch" else {}
+    check_options(f"algorithm {name}", kind, len(settings_of(Algorithm)), values | counted)
     return kind, values
 
 

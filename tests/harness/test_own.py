@@ -24,7 +24,7 @@ from suite.data.images import _of_ones_own
 from suite.models.registry import CLASSIFIERS
 from suite.models.table import measure
 from suite.own import figure
-from suite.own.experiment import arrays
+from suite.own.experiment import arrays, facts
 from suite.own.variation import variations
 from suite.papers import catalogue
 from suite.papers.catalogue import of_user, select
@@ -149,9 +149,15 @@ MISTYPED = {
     '{"drops": [[20, 0.01], [10, 0.1]]}': "must be pairs of a turn, later than the one before",
     '{"drops": [[10, -1.0]]}': "multiplies the rate from there on, 0 or more",
     '{"rate": "0.1"}': "rate='0.1' must be a number, 0 or more",
+    '{"batch": 1500}': "mine, 'SGD': batch=1500 does not fit 1,400 examples",
     '{"rate": Ellipsis}': "settings.rate: Ellipsis is not a plain finite value",
     '{"descent": "torch"}': "descent='torch' must be settings by name",
     '{"algorithm": {"name": "crossbow", "alhpa": 0.1}}': "unexpected keyword argument 'alhpa'",
+    '{"algorithm": {"name": "crossbow", "alpha": "0.1"}}': "algorithm crossbow: alpha='0.1' must be a number or none",
+    '{"descent": {"momentum": True}}': "descent torch: momentum=True must be a number",
+    '{"descent": {"multipliers": "no"}}': "descent.multipliers='no' must be true or false",
+    '{"schedule": {"warmup": "10"}}': "schedule: warmup='10' must be a whole number",
+    '{"model": {"width": 16.0}}': "model: width=16.0 must be a whole number",
     '{"model": {"widht": 5}}': "model: got an unexpected keyword argument 'widht'; options are width",
     '{"order": {"knid": "shuffled"}}': "order shuffled: got an unexpected keyword argument 'knid'",
     '{"warmstart": {"rate": 0.1}}': "warmstart has no updates",
@@ -198,9 +204,23 @@ def test_pictures_pairs_and_tables_of_the_hub_become_arrays():
         ((np.zeros((2, 7)), ["cat", "dog"]), "a target is no class"),
         ((np.zeros((0, 7)), []), "a target is no class, or there is none"),
         (5, "its examples cannot be stacked"),
+        ({"x": np.zeros((5, 7))}, "its examples cannot be stacked"),
+        ([(np.zeros(7), 0.7)], "a target is no class"),
+        ([(np.zeros(7), None)], "a target is no class"),
+        ([(np.zeros(7), np.eye(3)[0])], r"1 inputs have targets of shape \(1, 3\)"),
     ):
         with pytest.raises(DataError, match=f"mine: {sentence}"):
             arrays(examples, "mine")
+    rows = Hub([(np.zeros(7), np.array([2]))])
+    rows.features = np.zeros((1, 7))  # of a table, as a data set of pairs may hold it
+    assert arrays(rows)[1].tolist() == [2]
+
+
+@pytest.mark.parametrize("other", [np.zeros((5, 7), np.uint8), np.zeros((5, 8))])
+def test_splits_whose_examples_are_of_another_kind_are_refused(other, tmp_path: Path):
+    splits = (np.zeros((5, 7)), np.arange(5)), (other, np.arange(5))
+    with pytest.raises(DataError, match=r"mine: a training example is float32 of shape .*; prepare both alike"):
+        facts("mine", lambda: splits, tmp_path / "data.json")
 
 
 def test_a_network_that_does_not_take_the_examples_is_named(package):

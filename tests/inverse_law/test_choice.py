@@ -150,13 +150,13 @@ SHARED = nn.Linear(20, 4)
         ({"batches": (8,)}, "two or more sizes"),
         ({"batches": (0, 8)}, "two or more sizes"),
         ({"batches": (8, 16, 4000)}, "within the 256 examples"),
-        ({"share": 0.0}, "share=0"),
+        *[({"share": share}, f"share={share!r}") for share in (0.0, 1.1, "0.2")],
         ({"seeds": (0.5, 1)}, "seeds has 0.5; a seed is a whole number"),
         ({"seeds": ()}, r"seeds=\(\) must name at least one seed"),
-        ({"rounds": 0}, "rounds=0 must be at least 1"),
-        ({"budget": 0.0}, "budget=0.0 must be a positive number of seconds"),
-        ({"limit": 0}, "limit=0"),
-        *[({"growth": growth}, f"growth={growth}") for growth in (-0.1, float("inf"))],
+        *[({"rounds": rounds}, f"rounds={rounds!r} must be a whole number") for rounds in (0, "3")],
+        *[({"budget": budget}, f"budget={budget!r} must be a positive") for budget in (0.0, "60")],
+        *[({"limit": limit}, f"limit={limit!r} must be a whole number") for limit in (0, math.inf, math.nan, "100")],
+        *[({"growth": growth}, f"growth={growth!r}") for growth in (-0.1, math.inf, "0.1")],
     ],
 )
 def test_where_there_is_nothing_to_measure_it_is_said_before_anything_is_timed(options, message):

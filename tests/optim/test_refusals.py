@@ -25,8 +25,8 @@ MAKERS = {
 @pytest.mark.parametrize("name", MAKERS)
 @pytest.mark.parametrize("setting", ["lr", "momentum", "weight_decay"])
 def test_a_negative_setting_and_a_missing_number_are_refused_and_none_is_a_setting(name: str, setting: str):
-    for value in (-1e-9, float("nan")):
-        with pytest.raises(ValueError, match=rf"{name}: {setting}={value} must be at least 0"):
+    for value in (-1e-9, float("nan"), "0.1"):
+        with pytest.raises(ValueError, match=rf"{name}: {setting}={value!r} must be a number, at least 0"):
             MAKERS[name](network(), **{setting: value})
     MAKERS[name](network(), **{setting: 0.0})
 
