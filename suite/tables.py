@@ -68,7 +68,8 @@ def check_options(
     for each in parameters:
         words = inspect.formatannotation(each.annotation).strip("'").split(" | ")
         if not KINDS.keys() >= set(words):
-            words = [word for word in (type(each.default).__name__,) if word in KINDS]
+            word = type(each.default).__name__
+            words = [{"int": "float"}.get(word, word)] if word in KINDS else []  # 1 may stand for 1.0
         value, kinds = options.get(each.name, each.default), [KINDS[word] for word in words]
         fits = not kinds or type(value) is type(each.default) or any(type(value) in types for types, _ in kinds)
         if not fits:
