@@ -25,8 +25,9 @@ FIG1A = Artifact(
     "inverse_law/fig1a",
     "Updates to a loss threshold against batch size, image recognition",
     settings.curve_runs,
-    size=(7.4, 9.6),
+    size=(10.2, 9.6),
 )
+COLUMNS = 3  # of panels
 FIG1B = Artifact(
     "inverse_law/fig1b",
     "The law across rates, thresholds, losses and classes",
@@ -178,33 +179,35 @@ def table(frame: Frame) -> pd.DataFrame:
 
 @FIG1A.drawing
 def draw_curves(frame: Frame, figure: Figure) -> None:
-    """One panel per curve: updates against batch size on logarithmic axes, with the fitted inverse law."""
-    panels = [(row, law.families(frame, row)) for row in law.stored_rows(frame, (*settings.ROWS, *settings.VARIANTS))]
+    """One panel per curve: updates against batch size on logarithmic axes, with the fitted inverse law.
+
+    A curve that was prepared otherwise stands behind its own.
+    """
+    curves = [row for base in settings.ROWS for row in (base, *settings.VARIANTS) if row.name.startswith(base.name)]
+    panels = [(row, law.families(frame, row)) for row in law.stored_rows(frame, curves)]
     if not panels:
         raise Missing(f"no curve of Fig. 1 is complete at {frame.profile}")
-    columns, cells = 2, len(panels) + 1  # read at the width of a page; the last cell for the legend
-    lines = -(-cells // columns)
-    figure.figure.set_figheight(max(figure.figure.get_figheight(), 2.3 * lines))  # inches
+    lines = -(-len(panels) // COLUMNS)
+    figure.figure.set_figheight(2.2 * lines + 1)  # inches
     for place, (row, thresholds) in enumerate(panels, 1):
-        axes = figure.add_subplot(lines, columns, place)
+        axes = figure.add_subplot(lines, COLUMNS, place)
         for order, (threshold, updates) in enumerate(thresholds.items()):
             drawing.draw_law(axes, updates, f"{threshold:.2g}", order)
         drawing.finish_law(axes, list(thresholds.values()))
-        title = row.title
+        title = row.title.replace(", pixels", "\npixels")
         with contextlib.suppress(Missing):  # how far its farthest point lies from the law, as the claims have it
             found = misfit(frame, row)
             mean, low, high = (100 * share for share in (found.mean, found.low, found.high))
-            title += f"\nmisfit {mean:.0f} [{low:.0f}, {high:.0f}]%"
+            separated = ", " if row in settings.VARIANTS else "\n"
+            title += f"{separated}misfit {mean:.0f} [{low:.0f}, {high:.0f}]%"
         axes.set_title(title)
-        if place > len(panels) - columns:  # none is below it
+        if place > len(panels) - COLUMNS:  # none is below it
             axes.set_xlabel("mini-batch size M (examples)")
-        if place % columns == 1:
+        if place % COLUMNS == 1:
             axes.set_ylabel("updates to the threshold, $N$")
     marks = drawing.key([updates for _, thresholds in panels for updates in thresholds.values()])
-    corner = figure.add_subplot(lines, columns, cells)
-    corner.set_axis_off()
-    title = "beside a curve: its training loss\nmisfit: distance from the law\nof the farthest point"
-    corner.legend(handles=marks, loc="center left", title=title, alignment="left")
+    title = "beside a curve: its training loss; misfit: distance from the law of the farthest point"
+    figure.legend(handles=marks, loc="outside lower left", ncols=3, title=title, alignment="left")
 
 
 @FIG1B.table
