@@ -18,11 +18,6 @@ from suite.spec import RunSpec
 pytestmark = pytest.mark.usefixtures("papers")
 
 
-@pytest.fixture
-def around(tmp_path) -> RunnerConfig:
-    return RunnerConfig(tmp_path / "store")
-
-
 def draw(**settings: object) -> RunSpec:
     return RunSpec("toy/draw", settings)
 

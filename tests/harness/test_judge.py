@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from suite.claims.estimate import EXACT, MODELLED, STAND_IN, WHOLE, Estimate, over_seeds
 from suite.claims.estimate import over_seeds as exact
 from suite.claims.intervals import Interval
-from suite.claims.judge import PROFILES, Claim, ClaimError, judge, load, not_run
+from suite.claims.judge import PROFILES, Claim, ClaimError, judge, load
 from suite.report.numerals import printed
 
 HALF = st.integers(-8, 8).map(lambda n: n / 2)
@@ -224,11 +224,6 @@ def test_a_finding_explains_a_failure_and_only_that():
     assert (failed.verdict, failed.red, failed.why) == (NO, False, "the paper leaves out the decay")
     assert verdict(made, exact(10)) == YES
     assert verdict(made, spans((9, 11))) == MAYBE
-
-
-def test_not_run_says_what_is_missing():
-    found = not_run(WITHIN, "needs a cluster")
-    assert (found.verdict, found.why, found.red) == ("not run", "needs a cluster", False)
 
 
 @pytest.mark.parametrize(

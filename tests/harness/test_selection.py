@@ -27,8 +27,7 @@ def imported(monkeypatch):
 
     papers = {name: catalogue.Registered(loading(name), Path()) for name in ARTIFACTS}
     catalogue.paper.cache_clear()
-    for module in (catalogue, catalogue):
-        monkeypatch.setattr(module, "PAPERS", papers)
+    monkeypatch.setattr(catalogue, "PAPERS", papers)
     yield seen
     catalogue.paper.cache_clear()
 

@@ -6,7 +6,6 @@ import json
 import pickle
 import subprocess
 import sys
-from dataclasses import replace
 from functools import reduce
 
 import pytest
@@ -110,11 +109,6 @@ def test_foreign_json_is_refused_in_a_sentence(text):
 def test_a_specification_survives_pickling():
     spec = RunSpec("x", {"a": [1, {"b": 2.5}]}, 3)
     assert pickle.loads(pickle.dumps(spec)) == spec
-
-
-def test_another_seed_of_a_specification_keeps_its_settings():
-    spec = RunSpec("any/thing", {"lr": 0.1, "steps": [1, [2]]}, 1)
-    assert replace(spec, seed=2) == RunSpec("any/thing", {"lr": 0.1, "steps": [1, [2]]}, 2)
 
 
 def test_ids_and_seeds_are_the_same_in_every_process():
