@@ -34,7 +34,6 @@ def test_of_groups_that_lack_seeds_those_remain_that_every_one_of_them_has():
         ("2nd_try", "nd_try"),
         ("lambda", "lookahead"),
         ("", "lookahead"),
-        ("...", "lookahead"),
         ("isgd!", "isgd"),
     ],
 )

@@ -52,6 +52,16 @@ def test_a_run_is_computed_once(around: RunnerConfig, counted):
     assert list((around.store / "partial").iterdir()) == []
 
 
+def test_what_an_interrupted_session_left_of_a_run_that_is_stored_is_removed(around: RunnerConfig):
+    spec = draw()
+    execute(spec, experiment, around)
+    left = Store(around.store).partial(spec.id) / "left"
+    left.mkdir(parents=True)
+    (left / "checkpoint").touch()
+    assert execute(spec, experiment, around).state == "present"
+    assert list((around.store / "partial").iterdir()) == []
+
+
 def test_a_damaged_run_is_named_moved_aside_and_computed_again(around: RunnerConfig, counted):
     spec = draw()
     execute(spec, experiment, around)

@@ -63,7 +63,6 @@ MOSTLY = claim(rule="holds", printed=(0.75,))
 
 DECISIONS = [
     (WITHIN, [(9, 11)], YES),  # the ends belong to the tolerance
-    (WITHIN, [(9.5, 10.5)], YES),
     (WITHIN, [(8.9, 11)], MAYBE),
     (WITHIN, [(11, 12)], MAYBE),  # touches
     (WITHIN, [(11.1, 12)], NO),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 import subprocess
 import sys
 from functools import reduce
@@ -104,11 +103,6 @@ def test_a_specification_of_the_wrong_shape_is_refused(arguments):
 def test_foreign_json_is_refused_in_a_sentence(text):
     with pytest.raises(SpecError):
         RunSpec.from_json(text)
-
-
-def test_a_specification_survives_pickling():
-    spec = RunSpec("x", {"a": [1, {"b": 2.5}]}, 3)
-    assert pickle.loads(pickle.dumps(spec)) == spec
 
 
 def test_ids_and_seeds_are_the_same_in_every_process():

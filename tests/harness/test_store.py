@@ -76,7 +76,6 @@ DAMAGE = {
     "unsealed": lambda f: (f / CHECKSUMS).unlink(),
     "foreign file": lambda f: (f / "extra.json").write_text("{}"),
     "foreign folder": lambda f: (f / "more").mkdir(),
-    "link": lambda f: (f / "link.json").symlink_to("/etc/hostname"),
     "broken seal": lambda f: (f / CHECKSUMS).write_text("{"),
     "seal of another shape": lambda f: (f / CHECKSUMS).write_text('{"schema": 1, "files": 7}'),
     "seal of text": lambda f: (f / CHECKSUMS).write_text('"schema files"'),
