@@ -91,14 +91,6 @@ def test_with_replacement_is_uniform_and_repeats_examples_within_a_batch() -> No
     assert all(len(set(row.tolist())) < 100 for row in drawn[:5])
 
 
-def test_with_replacement_gives_each_worker_its_own_stream() -> None:
-    order = WithReplacement(1000, 20, seed=0)
-    numbers = torch.zeros(3, dtype=torch.int64)
-    rows = order.indices(numbers, torch.arange(3))
-    assert len({tuple(row.tolist()) for row in rows}) == 3
-    assert torch.equal(order.indices(numbers)[0], rows[0])
-
-
 @given(st.integers(1, 60), st.integers(1, 6), st.integers(1, 8), st.sampled_from([None, 5]))
 @settings(deadline=None, max_examples=60)
 def test_partitions_are_disjoint_contiguous_and_cover(
@@ -195,6 +187,7 @@ def test_batches_drawn_many_at_a_time_are_those_drawn_alone(batch: int) -> None:
     alone = counter.below(103, 3, workers[:, None], numbers[:, None], place)
     assert torch.equal(order.indices(numbers, workers), alone)
     assert torch.equal(order.indices(numbers.flip(0), workers.flip(0)), alone.flip(0))
+    assert torch.equal(order.indices(numbers), order.indices(numbers, 0 * workers))
 
 
 def split_mix(x: int) -> int:

@@ -194,13 +194,9 @@ def check_training_step(module: Network, batch: int = 2) -> None:
     assert sum(p.grad.abs().sum().item() for p in module.parameters() if p.grad is not None) > 0
 
 
-@pytest.mark.parametrize("name", LIGHT)
+@pytest.mark.parametrize("name", CLASSIFIERS)
 def test_forward_and_backward(name: str) -> None:
-    check_training_step(network(name))
-
-
-@pytest.mark.parametrize("name", HEAVY)
-def test_forward_and_backward_of_large_networks_on_small_images(name: str) -> None:
+    """Of large networks on small images."""
     check_training_step(network(name, **SMALL.get(name, {})))
 
 

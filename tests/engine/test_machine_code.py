@@ -40,17 +40,9 @@ def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], tu
     return ask
 
 
-def flipped(data: bytes, at: int) -> bytes:
-    return data[:at] + bytes([data[at] ^ 8]) + data[at + 1 :]
-
-
-DAMAGES = {"half": CODE[: len(CODE) // 2], "one bit": flipped(CODE, 5000), "empty": b""}
-
-
-@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_code_that_is_not_what_was_compiled_is_compiled_again_unloaded(compiled, damage: bytes):
+def test_code_that_is_not_what_was_compiled_is_compiled_again_unloaded(compiled):
     path, _ = compiled()
-    path.write_bytes(damage)
+    path.write_bytes(CODE[:5000] + bytes([CODE[5000] ^ 8]) + CODE[5001:])
     assert compiled() == (path, ["compiled"])
     assert compiled() == (path, []), "whole again"
 

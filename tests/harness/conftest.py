@@ -9,6 +9,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ import toy
 
 from suite.papers import catalogue, register
 from suite.papers.catalogue import entries as claims_of
+from suite.runner.execute import RunnerConfig
+from suite.runs.store import Store
 
 Sgd = Callable[..., subprocess.CompletedProcess[str]]
 TIMEOUT = 600.0  # seconds that a command may take
@@ -38,6 +41,17 @@ def papers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     catalogue.PAPERS.update(before)
     catalogue.paper.cache_clear()
     claims_of.cache_clear()
+
+
+@pytest.fixture
+def around(tmp_path: Path) -> RunnerConfig:
+    """Where runs are executed: a store in the test's folder."""
+    return RunnerConfig(tmp_path / "store")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store", create=True)
 
 
 @pytest.fixture(scope="session")
@@ -86,6 +100,17 @@ class Command:
 
     def send(self, number: int) -> None:
         os.kill(self.pid, number)
+
+    def gone(self, seconds: float = 60.0) -> bool:
+        """Whether it and whatever it has started end within the time."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            try:
+                os.killpg(self.pid, 0)
+            except ProcessLookupError:
+                return True
+            time.sleep(0.05)
+        return False
 
     def kill(self) -> None:
         """End it, with whatever it has started."""

@@ -35,25 +35,19 @@ def exported(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "store", create=True)
-
-
 def taken(path: Path, store: Store) -> dict[str, int]:
     """Merge an exported file; how many runs came to what."""
     done = merge(Archive(path), store, partial(relation, timed=False))
     return {name: len(ids) for name, ids in vars(done).items() if ids}
 
 
-def rewritten(path: Path, change) -> Path:
-    """The export with its entries passed through ``change(entries)``."""
+def rewritten(path: Path, change=list, packing: int = zipfile.ZIP_STORED) -> None:
+    """Pass the export's entries through ``change(entries)``."""
     with zipfile.ZipFile(path) as old:
         entries = [(name, old.read(name)) for name in old.namelist()]
     with zipfile.ZipFile(path, "w") as new:
         for name, data in change(entries):
-            new.writestr(zipfile.ZipInfo(name), data)
-    return path
+            new.writestr(zipfile.ZipInfo(name), data, packing)
 
 
 def test_export_and_merge_carry_every_byte(exported: Path, store: Store):
@@ -275,19 +269,10 @@ def test_a_disk_that_fills_up_during_an_import_keeps_nothing_of_it(
     assert taken(exported, store) == {"new": 3}
 
 
-def packed(path: Path, packing: int) -> Path:
-    with zipfile.ZipFile(path) as old:
-        entries = [(name, old.read(name)) for name in old.namelist()]
-    with zipfile.ZipFile(path, "w", packing) as new:
-        for name, data in entries:
-            new.writestr(name, data)
-    return path
-
-
 @pytest.mark.parametrize("packing", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2], ids=["lzma", "bzip2"])
 @pytest.mark.parametrize("spoiled", [False, True], ids=["whole", "spoiled"])
 def test_only_what_export_packs_is_unpacked(exported: Path, store: Store, packing: int, spoiled: bool):
-    packed(exported, packing)
+    rewritten(exported, packing=packing)
     if spoiled:
         data = bytearray(exported.read_bytes())
         data[60:70] = bytes(10)
@@ -299,8 +284,8 @@ def test_only_what_export_packs_is_unpacked(exported: Path, store: Store, packin
 def test_a_bomb_is_refused_before_it_unfolds(exported: Path, store: Store, monkeypatch: pytest.MonkeyPatch):
     """Its checksums are right; only its size tells, of one file or of all together."""
     bomb = bytes(2**20)
-    rewritten(exported, lambda es: sealed_anew(es, lambda f: f.update({"a.parquet": bomb, "b.parquet": bomb})))
-    packed(exported, zipfile.ZIP_DEFLATED)
+    bombs = lambda es: sealed_anew(es, lambda f: f.update({"a.parquet": bomb, "b.parquet": bomb}))
+    rewritten(exported, bombs, zipfile.ZIP_DEFLATED)
     assert exported.stat().st_size < 20_000
     monkeypatch.setattr("suite.runs.archive.MOST_FILE", 2**19)
     with pytest.raises(DamagedRun, match="a file of a run may have"):

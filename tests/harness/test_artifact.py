@@ -4,24 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pandas as pd
 import pytest
 
 from suite.papers.artifact import Paper, PaperError, check_name
 from suite.papers.measurement import few_seeds
-from suite.runs.run import Outcome, encode
-from suite.runs.store import Store
 from suite.spec import RunSpec
-
-SPECS = tuple(RunSpec("toy/draw", {"number": number}) for number in range(3))
-TABLE = pd.DataFrame({"update": [0, 1]})
-
-
-def stored(root, *specs, value=1.0):
-    store = Store(root, create=True)
-    for spec in specs:
-        store.commit(spec.id, encode(spec, {"machine": {}}, Outcome("finished", {"value": value}, {"t": TABLE})))
-    return store
 
 
 def test_of_groups_that_lack_seeds_those_remain_that_every_one_of_them_has():
@@ -47,7 +34,6 @@ def test_of_groups_that_lack_seeds_those_remain_that_every_one_of_them_has():
         ("2nd_try", "nd_try"),
         ("lambda", "lookahead"),
         ("", "lookahead"),
-        ("...", "lookahead"),
         ("isgd!", "isgd"),
     ],
 )

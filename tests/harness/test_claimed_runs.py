@@ -42,13 +42,6 @@ def test_a_claim_that_is_opened_again_keeps_its_own_work(claim: Lease):
     assert list(claim.root.iterdir()) == [folder]
 
 
-def test_what_may_not_be_gone_on_with_is_removed(claim: Lease):
-    (claim.root / "leftover").mkdir(parents=True)
-    (claim.root / "leftover" / "checkpoint").touch()
-    folder = claim.open(lambda left: False)
-    assert list(claim.root.rglob("*")) == [folder]
-
-
 def test_what_was_never_opened_is_forgotten_without_a_word(claim: Lease):
     claim.forget()
     assert not claim.root.parent.exists()

@@ -29,11 +29,6 @@ pytestmark = pytest.mark.usefixtures("papers")
 
 
 @pytest.fixture
-def around(tmp_path: Path) -> RunnerConfig:
-    return RunnerConfig(tmp_path / "store")
-
-
-@pytest.fixture
 def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """How often the experiment's body has run."""
     monkeypatch.setenv("TOY_LOG", str(tmp_path / "log"))
@@ -54,6 +49,16 @@ def test_a_run_is_computed_once(around: RunnerConfig, counted):
     assert datetime.fromisoformat(run.environment["started"]).tzinfo is not None
     assert run.environment["execution"]["threads"] == 1
     assert {"machine", "versions", "device", "revision", "dirty"} <= set(run.environment)
+    assert list((around.store / "partial").iterdir()) == []
+
+
+def test_what_an_interrupted_session_left_of_a_run_that_is_stored_is_removed(around: RunnerConfig):
+    spec = draw()
+    execute(spec, experiment, around)
+    left = Store(around.store).partial(spec.id) / "left"
+    left.mkdir(parents=True)
+    (left / "checkpoint").touch()
+    assert execute(spec, experiment, around).state == "present"
     assert list((around.store / "partial").iterdir()) == []
 
 
@@ -150,11 +155,6 @@ def test_out_of_time_is_no_failure(around: RunnerConfig, counted):
     soon = RunnerConfig(around.store, deadline=time.monotonic() + 60)
     assert execute(draw(does="late"), experiment, soon).state == "late"
     assert execute(draw(does="late"), experiment, around).state == "stored"
-
-
-def test_runs_start_with_the_largest(around: RunnerConfig):
-    seeds = [r.spec.seed for r in execute_all(toy.specs(), experiment, around)]
-    assert seeds == [2, 1, 0]
 
 
 def finished(around: RunnerConfig, spec: RunSpec):

@@ -8,33 +8,12 @@ from typing import ClassVar
 import pytest
 
 from suite.experiment import Experiment
-from suite.papers.catalogue import experiment
-from suite.runner.execute import RunnerConfig, execute, execute_all
+from suite.runner.execute import RunnerConfig, execute_all
 from suite.runner.workers import RunReport
 from suite.runs.run import Outcome
-from suite.runs.store import Store
 from suite.spec import RunSpec
 
 pytestmark = pytest.mark.usefixtures("papers")
-
-
-@pytest.fixture
-def around(tmp_path) -> RunnerConfig:
-    return RunnerConfig(tmp_path / "store")
-
-
-def draw(**settings: object) -> RunSpec:
-    return RunSpec("toy/draw", settings)
-
-
-def test_what_an_interrupted_session_left_of_a_run_that_is_stored_is_removed(around: RunnerConfig):
-    spec = draw()
-    execute(spec, experiment, around)
-    left = Store(around.store).partial(spec.id) / "left"
-    left.mkdir(parents=True)
-    (left / "checkpoint").touch()
-    assert execute(spec, experiment, around).state == "present"
-    assert list((around.store / "partial").iterdir()) == []
 
 
 class Pool:
@@ -75,7 +54,6 @@ def runs(**counts: int) -> list[RunSpec]:
     ("counts", "workers", "expected"),
     [
         ({"free": 4}, 2, [(2, ["free"] * 4)]),
-        ({"free": 2}, 2, [(2, ["free"] * 2)]),
         ({"free": 2}, 5, [(2, ["free"] * 2)]),
         ({"free": 3, "timed": 2}, 4, [(3, ["free"] * 3), (1, ["timed"] * 2)]),
         ({"timed": 3}, 3, [(1, ["timed"] * 3)]),

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import importlib
 import importlib.util
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -75,20 +73,6 @@ def test_files_are_short():
     paths = sources(*CODE, "tests", "examples")
     long = {path.relative_to(toy.CHECKOUT).as_posix(): len(path.read_text().splitlines()) for path in paths}
     assert {name: lines for name, lines in long.items() if lines > LINES} == {}
-
-
-def imported(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module.partition(".")[0]
-
-
-def test_torch_stays_in_the_papers_experiments():
-    users = [path for path in sources("paper_figures") if "torch" in imported(path)]
-    assert users, "some experiment trains something"
-    assert {path.parent.name for path in users} == {"experiments"}
 
 
 def test_the_page_on_architecture_names_files_that_are_there() -> None:

@@ -109,19 +109,6 @@ def test_a_signal_before_anything_runs_ends_with_the_same_sentence(tmp_path: Pat
     assert command.told.splitlines()[-1] == str(interruption.Interrupted(signal.SIGTERM))
 
 
-def gone(group: int, seconds: float = 60.0) -> bool:
-    """Whether a process group ends within the time."""
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        try:
-            os.killpg(group, 0)
-        except ProcessLookupError:
-            return True
-        time.sleep(0.05)
-    os.killpg(group, signal.SIGKILL)
-    return False
-
-
 @pytest.mark.parametrize("seed", range(2))
 def test_parents_leave_no_workers_behind(tmp_path: Path, started, seed: int):
     """SIGTERM at a random moment while workers start or compute."""
@@ -132,7 +119,7 @@ def test_parents_leave_no_workers_behind(tmp_path: Path, started, seed: int):
     time.sleep(random.Random(seed).uniform(0.0, 3.0))
     command.send(signal.SIGTERM)
     assert command.wait() in (0, 143), command.told
-    assert gone(command.pid), command.told
+    assert command.gone(), command.told
     assert "Traceback" not in command.told
 
 
@@ -143,7 +130,7 @@ def test_workers_leave_a_checkpoint_when_their_parent_is_asked_to_stop(tmp_path:
     wait_until_training(tmp_path / "s", command)
     os.killpg(command.pid, signal.SIGINT)
     assert command.wait() == 130, command.told
-    assert gone(command.pid)
+    assert command.gone()
     assert "Traceback" not in command.told
     assert len(list((tmp_path / "s" / "partial").glob(f"*/*/{checkpoint.NAME}"))) == 1
 

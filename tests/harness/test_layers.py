@@ -54,6 +54,12 @@ def test_a_reference_file_imports_torch_what_all_share_and_its_own_paper(path: P
             assert top in STANDARD | {"torch", "reference_impls"}, f"{path.name} imports {name}"
 
 
+def test_torch_stays_in_the_papers_experiments():
+    users = [path for path in modules("paper_figures") if "torch" in {name.split(".")[0] for name in imported(path)}]
+    assert users, "some experiment trains something"
+    assert {path.parent.name for path in users} == {"experiments"}
+
+
 SLOW = ("torch", "matplotlib", "scipy", "sklearn", "datasets", "jinja2")
 ARRAYS = ("numpy", "pandas", "pyarrow")
 

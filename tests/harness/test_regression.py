@@ -68,12 +68,10 @@ def test_estimate_and_limit_follow_a_shift_and_shrug_at_outliers():
     new = [value + 0.3 for value in base]
     new[3] = 50.0
     assert shift(new, base) == pytest.approx(0.31, abs=0.01)
-    limit = lower_limit(new, base, 0.001)
-    assert p_value(new, base, limit - 1e-9) <= 0.001 < p_value(new, base, limit + 1e-9)
     assert lower_limit([1.0, 2.0], [0.0, 0.0], 0.001) == -math.inf  # two against two can never be that sure
 
 
-@pytest.mark.parametrize(("m", "n", "alarm"), [(5, 5, 0.05), (6, 9, 0.01), (12, 7, 0.2), (4, 4, 1 / 70)])
+@pytest.mark.parametrize(("m", "n", "alarm"), [(6, 9, 0.01), (12, 7, 0.2), (20, 20, 1e-3), (4, 4, 1 / 70)])
 def test_the_limit_is_where_the_probability_crosses_the_alarm(m: int, n: int, alarm: float):
     draw = random.Random(m)
     new, base = ([draw.gauss(0, 1) for _ in range(count)] for count in (m, n))

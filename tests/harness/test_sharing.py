@@ -29,11 +29,6 @@ SPECS = [RunSpec("toy/draw", seed=seed) for seed in range(3)]
 HOUR = 3600.0
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "store", create=True)
-
-
 def of_another_user(path: Path, monkeypatch: pytest.MonkeyPatch, *, readable: bool) -> None:
     """Let a file be another user's, which this one cannot write."""
     path.touch()

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import pickle
 import subprocess
 import sys
-from dataclasses import replace
 from functools import reduce
 
 import pytest
@@ -105,16 +103,6 @@ def test_a_specification_of_the_wrong_shape_is_refused(arguments):
 def test_foreign_json_is_refused_in_a_sentence(text):
     with pytest.raises(SpecError):
         RunSpec.from_json(text)
-
-
-def test_a_specification_survives_pickling():
-    spec = RunSpec("x", {"a": [1, {"b": 2.5}]}, 3)
-    assert pickle.loads(pickle.dumps(spec)) == spec
-
-
-def test_another_seed_of_a_specification_keeps_its_settings():
-    spec = RunSpec("any/thing", {"lr": 0.1, "steps": [1, [2]]}, 1)
-    assert replace(spec, seed=2) == RunSpec("any/thing", {"lr": 0.1, "steps": [1, [2]]}, 2)
 
 
 def test_ids_and_seeds_are_the_same_in_every_process():

@@ -64,7 +64,6 @@ ELSEWHERE = {"host": "elsewhere", "pid": -1}
 @pytest.mark.parametrize(
     ("note", "silent", "expected"),
     [
-        (HERE, 0.0, True),
         (HERE, 59.9, True),
         (HERE, 60.0, False),
         (ELSEWHERE, 59.9, True),

@@ -84,13 +84,6 @@ def test_as_many_workers_as_have_something_to_do_and_at_most_16_unless_asked(
     assert [(job.workers, job.cores) for job in cluster.jobs] == [(jobs, workers)]
 
 
-def test_a_dry_run_shows_scripts_and_leaves_no_store(cluster: Cluster, capsys: pytest.CaptureFixture[str]):
-    assert hand_over(Request("x", dry_run=True)) == 0
-    assert capsys.readouterr().out == "script of sgd-suite\n"
-    assert cluster.jobs == []
-    assert not Path("store").exists()
-
-
 @pytest.mark.parametrize(
     ("done", "code", "told"), [(True, 0, "3 of 3 runs stored"), (False, 1, "0 of 3 runs stored")]
 )

@@ -35,11 +35,6 @@ training = lambda name: TRAIN
 every_error = pytest.mark.parametrize("number", PASSING, ids=[errno.errorcode[number] for number in PASSING])
 
 
-@pytest.fixture
-def around(tmp_path: Path) -> RunnerConfig:
-    return RunnerConfig(tmp_path / "store")
-
-
 def content(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 

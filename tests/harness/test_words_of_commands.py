@@ -35,12 +35,3 @@ def test_a_missing_package_is_told_with_who_needs_it(
     assert text.startswith(told)
     if told != "Traceback":
         assert text.rstrip().endswith(output.ALL if module == "suite.commands" else "pip install absent_package")
-
-
-def test_a_fault_of_ours_keeps_its_traceback(capsys: pytest.CaptureFixture[str]):
-    with pytest.raises(KeyError) as fault:
-        {}["absent"]
-    assert output.explain(fault.value) == 2
-    told = capsys.readouterr().err
-    assert told.startswith("Traceback")
-    assert told.endswith("KeyError: 'absent'\n")

@@ -27,12 +27,6 @@ def root(m):
     return 200 + 1500 / math.sqrt(m)
 
 
-def test_exact_data_give_exact_constants():
-    fit = fit_inverse_law([Updates(m, (inverse(m),)) for m in BATCHES])
-    assert fit.floor == pytest.approx(200, rel=1e-9)
-    assert fit.sensitivity == pytest.approx(1500, rel=1e-9)
-
-
 def test_a_negative_floor_is_found_not_clipped():
     fit = fit_inverse_law([Updates(m, (-0.2 + 1500 / m,)) for m in BATCHES])
     assert fit.floor == pytest.approx(-0.2, rel=1e-6)

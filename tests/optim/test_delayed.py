@@ -122,11 +122,6 @@ def test_a_state_is_loaded_after_what_is_on_its_way_has_landed(stepped: bool, op
     assert spawn(bodies.rolled_back, 2, stepped, False, options, timeout=20) == [[-2.0] * 3] * 2
 
 
-def test_an_order_that_there_is_not_is_refused():
-    with pytest.raises(ValueError, match="order='first'"):
-        DelayedSGD(network(), lr=RATE, order="first")
-
-
 @dataclass(frozen=True)
 class Awaited(CompletedSum):
     """A sum that is there, and is told whether it was waited for."""

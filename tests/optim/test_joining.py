@@ -147,6 +147,10 @@ def spread() -> nn.Module:
         (lambda: SMA(network(), lr=0.1, learners=0), "learners=0 must be a whole number of at least 1"),
         (lambda: SMA(network(), lr=0.1, learners=3, devices=2), "3 learners cannot be spread evenly over devices=2"),
         (lambda: SMA(network(), lr=0.1, learners=1), "give learners=2 or more"),
+        (lambda: SMA(network(), lr=0.1, learners="auto", alpha=0.1, max_learners=0), "max_learners=0"),
+        (lambda: SMA(network(), lr=0.1, learners="auto", alpha=0.1, devices=2), "devices=2"),
+        (lambda: SMA(network(), lr=0.1, learners="auto"), "alpha"),
+        (lambda: DelayedSGD(network(), lr=0.1, order="first"), "order='first'"),
     ],
 )
 def test_what_cannot_be_trained_is_refused(make, message: str):

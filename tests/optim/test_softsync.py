@@ -162,18 +162,6 @@ def test_learners_compute_on_what_they_pulled(n: int, learners: int, expected: l
     assert halved(n, learners, len(expected), fused=fused) == expected
 
 
-def test_the_rate_is_divided_by_the_mean_staleness_unless_it_is_not_to_be():
-    moved = []
-    for options in ({}, {"modulate": False}):
-        module = torch.nn.Linear(1, 1, bias=False)
-        opt = Softsync(module, lr=0.5, n=2, learners=2, **options)
-        begun = module.weight.item()
-        module.weight.sum().backward()
-        opt.step()
-        moved.append(begun - opt.average().weight.item())
-    assert moved == pytest.approx([0.25, 0.5], rel=1e-6)
-
-
 def test_a_loader_is_gone_through_over_and_over_until_the_updates_are_made():
     module = torch.nn.Linear(1, 1)
     opt = Softsync(module, lr=0.1, n=1, learners=2, updates=4)

@@ -118,19 +118,6 @@ def test_a_learner_that_joins_has_the_mean_of_the_buffers(monkeypatch: pytest.Mo
     assert not torch.equal(first["1.running_mean"], second["1.running_mean"])
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"max_learners": 0, "alpha": 0.1}, "max_learners=0"),
-        ({}, "alpha"),
-        ({"alpha": 0.1, "devices": 2}, "devices=2"),
-    ],
-)
-def test_what_cannot_be_tuned_is_refused(options: dict[str, Any], said: str):
-    with pytest.raises(ValueError, match=said):
-        SMA(nn.Linear(2, 1), lr=0.1, learners="auto", **options)
-
-
 def test_no_more_learners_than_the_maximum(monkeypatch: pytest.MonkeyPatch):
     module = network()
     opt = made(monkeypatch, module, max_learners=2)
