@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from engine_cases import compute, digits, stored
+from engine_cases import compute, digest, digits, stored
 
 from suite.training.loop import answered
 
@@ -56,3 +56,10 @@ def test_a_run_that_never_meets_its_rule_is_out_of_budget(tmp_path: Path, losses
     compute(tmp_path, spec := digits(0, **EVERY, stop={"metric": "test_loss", "below": min(losses) / 2}))
     run = stored(tmp_path, spec)
     assert (run.status, run.results["updates"]) == ("out of budget", 36)
+
+
+def test_runs_in_one_process_have_the_bits_of_each_alone(tmp_path: Path):
+    specs = [digits(seed) for seed in range(2)]
+    compute(tmp_path / "both", *specs)
+    compute(tmp_path / "alone", specs[1])
+    assert digest(tmp_path / "both", specs[1]) == digest(tmp_path / "alone", specs[1])
