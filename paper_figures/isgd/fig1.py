@@ -23,15 +23,18 @@ LONG = 1000  # epochs below which a run says nothing of when batches are done
 NEVER = 1e9  # epochs
 TRAINED = 0.01  # nats, below which a batch is fully trained
 WINDOW = 20  # epochs whose median tells a batch that is done from a low point
+FASTEST = (9, 0)  # of the stored run the first two batches that are fully trained
+SINCE = 338  # the first epoch in which both are
+FURTHER = 500  # epochs for which the paper goes on training two batches that are (2.3.2)
 
 
-def cycle(profile: str, kind: str) -> tuple[RunSpec, ...]:
-    """SGD on ten batches in a fixed cycle, 1,000 pictures each as printed for Fig. 1a."""
+def cycle(profile: str, kind: str, updates: int = 0, **more: Any) -> tuple[RunSpec, ...]:
+    """SGD on ten batches in a fixed cycle, 1,000 pictures each as printed for Fig. 1a; by default all its epochs."""
     sizes = {"smoke": (100, 30), "reduced": (1000, 40), "paper": (1000, EPOCHS[kind])}
     batch, epochs = sizes[profile]
     base = {**(DIGITS if profile == "smoke" else CIFAR), "batch": batch}
-    updates = 10 * epochs
-    order = {"kind": kind, "batches": 10}
+    updates = updates or 10 * epochs
+    order = {"kind": kind, "batches": 10, **more}
     return (train(base, 0, algorithm={"name": "sgd"}, updates=updates, every=updates, order=order),)
 
 
@@ -41,9 +44,21 @@ def panel(letter: str, batches: str, runs: Callable[[str], Groups], shown: str) 
     return Artifact(f"isgd/fig1{letter}", title, runs, alt=alt, size=(8.0, 4.0))
 
 
-iid = lambda profile: {"iid": cycle(profile, "balanced")}
+def iid(profile: str) -> Groups:
+    """The i.i.d. batches; at full length also without the two fastest once they are trained, for ``FURTHER`` epochs.
+
+    In the epoch after those all ten come again, each in its turn: its loss is seen before it is trained.
+    """
+    groups = {"iid": cycle(profile, "balanced")}
+    if profile == "paper":
+        order = {"without": {"batches": FASTEST, "since": SINCE, "until": SINCE + FURTHER}}
+        updates = 10 * SINCE + (10 - len(FASTEST)) * FURTHER + 10
+        groups["left-out"] = cycle(profile, "balanced", updates, **order)
+    return groups
+
+
 IID = panel("a", "i.i.d.", iid, "batch, falling together")
-both = lambda profile: {**IID.runs(profile), "single": cycle(profile, "single-class")}
+both = lambda profile: {"iid": cycle(profile, "balanced"), "single": cycle(profile, "single-class")}
 SINGLE = panel("b", "single-class", both, "single-class batch, each by itself")
 
 

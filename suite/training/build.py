@@ -60,6 +60,16 @@ SOLVERS: Table[type[Any]] = Table(
         "lars": LARS,
     },
 )
+
+
+def left_out(made: Order, without: Mapping[str, Any] | None) -> Order:
+    """An order without ``batches`` from the epoch ``since`` until another, or the whole of it."""
+    if without is None:
+        return made
+    check_options("order without", order.LeftOut, 1, without)
+    return order.LeftOut(made, **without)
+
+
 # Functions of targets [N], examples of a batch, workers, seed and their own options that return an Order.
 ORDERS: Table[Callable[..., Order]] = Table(
     "order",
@@ -74,8 +84,8 @@ ORDERS: Table[Callable[..., Order]] = Table(
         "single-class": lambda targets, batch, workers, seed, batches=None: order.SingleClass(
             targets.cpu(), batch, seed, batches
         ),
-        "balanced": lambda targets, batch, workers, seed, batches: order.Balanced(
-            targets.cpu(), batch, seed, batches
+        "balanced": lambda targets, batch, workers, seed, batches, without=None: left_out(
+            order.Balanced(targets.cpu(), batch, seed, batches), without
         ),
     },
 )
