@@ -181,6 +181,30 @@ def stay_trained(frame: Frame) -> float:
     return float((found[from_there : from_there + 500, fastest] < 0.1).all(1).mean())
 
 
+def without(frame: Frame) -> tuple[Any, Any]:
+    """Losses [10] of the epoch after two batches were left out, and those of the same epoch had they not been.
+
+    Raises Missing where the two were not fully trained when they were left out.
+    """
+    found = frame.table("updates", "left-out").sort_values("update")["loss"].to_numpy()
+    before = done(found[: 10 * SINCE].reshape(-1, 10))[list(FASTEST)]
+    finite(before.max(), f"two batches that are fully trained by epoch {SINCE}")
+    return found[-10:], losses(frame, "iid")[SINCE + FURTHER]
+
+
+def left_out(frame: Frame) -> str:
+    ours, trained = without(frame)
+    theirs, others = ours[list(FASTEST)].mean(), np.delete(ours, FASTEST).mean()
+    return f"{theirs:.4f} of the two left out, {others:.4f} of the others; {trained.mean():.4f} of all ten trained on"
+
+
+@IID.quantity("trained-add-little", ["iid", "left-out"], note=left_out)
+def add_little(frame: Frame) -> float:
+    """By how much the mean loss of the ten is higher where the two fastest were left out."""
+    ours, trained = without(frame)
+    return float(ours.mean() - trained.mean())
+
+
 # ---------------------------------------------------------------- Fig. 1b: batch i holds class i
 
 

@@ -80,6 +80,21 @@ def test_the_fastest_two_stay_trained_but_for_their_spikes() -> None:
         measured("isgd/fig1a/stay-trained", cycles(losses[:1209]))
 
 
+def test_what_two_batches_lose_that_are_left_out_is_seen_when_they_come_again() -> None:
+    """All lie at 0.004 from epoch 300 on; after 500 epochs of eight the two left out are at 0.1 or at 0.03."""
+    whole = np.where(np.arange(1000)[:, None] < 300, 1.0, np.full(10, 0.004))
+    short = np.concatenate([whole[:338].ravel(), np.full(8 * 500, 0.003), whole[0]])
+    name = "isgd/fig1a/trained-add-little"
+    for loss, said in ((0.1, "not reproduced"), (0.03, "reproduced")):
+        short[-10:] = [loss, *[0.003] * 8, loss]
+        frame = frame_of({"iid": [cycle(whole)], "left-out": [cycle(short)]})
+        assert measured(name, frame).values == (pytest.approx((2 * loss + 8 * 0.003) / 10 - 0.004),)
+        assert verdict(name, frame) == said
+    whole[:] = 1.0
+    with pytest.raises(Missing, match="fully trained by epoch 338"):
+        measured(name, frame_of({"iid": [cycle(whole)], "left-out": [cycle(np.ones(7390))]}))
+
+
 @pytest.mark.parametrize("steps", [STEPS, [*STEPS[:8], *STEPS[:7:-1]]], ids=["8 first", "9 first"])
 def test_late_variation_is_that_of_the_steadier_batch(steps: Sequence[int]) -> None:
     """From epoch 1120 on 0.004 +- 0.002 and +- 0.003; a spike after 200 epochs does not count."""
