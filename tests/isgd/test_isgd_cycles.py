@@ -134,6 +134,20 @@ def test_speeds_of_losses_that_fall_at_once_are_those_of_what_is_there() -> None
         measured("isgd/fig1b/independent-speeds", cycles(shares))
 
 
+@pytest.mark.parametrize(("widest", "said"), [(0.09, "reproduced"), (0.11, "not reproduced")])
+def test_each_setting_that_is_left_open_has_its_speeds(widest: float, said: str) -> None:
+    """Ten losses in fixed proportions from 1 - spread / 2 to 1 + spread / 2 of a mean that halves at epoch 51."""
+    spreads = [0.02, 0.03, widest, 0.05]
+    falls = [
+        np.outer(1 - np.arange(100) / 100, np.linspace(1 - spread / 2, 1 + spread / 2, 10)) for spread in spreads
+    ]
+    frame = frame_of({name: [cycle(each)] for name, each in zip(fig1.OTHERWISE, falls, strict=True)})
+    found = measured("isgd/fig1a/one-speed", frame)
+    assert found.values == pytest.approx(spreads)
+    assert "51 (full network)" in found.note
+    assert verdict("isgd/fig1a/one-speed", frame) == said
+
+
 def test_correlation_is_of_changes_from_epoch_to_epoch() -> None:
     """Five batches change one way and five another, which is as often the same as not: 20 of 45 pairs go together."""
     one, other = np.tile([1, 1, -1, -1], 50), np.tile([1, -1, 1, -1], 50)
