@@ -22,9 +22,9 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 from suite.batch_size.chosen import Choice, choose, standard_errors, time_updates, typical
@@ -61,6 +61,13 @@ def check_sizes(batches: Sequence[int], converge: Sequence[int] | None, examples
         )
     if not 1 <= min(converge) <= max(converge) <= examples:
         raise ValueError(f"converge={sorted(set(converge))} must lie within the {examples} examples of the data")
+
+
+def listed(name: str, numbers: Iterable[Any]) -> tuple[Any, ...]:
+    """The numbers of a parameter. Raises ValueError for a number in their place."""
+    if not isinstance(numbers, Iterable):
+        raise ValueError(f"{name}={numbers!r} must be a sequence of numbers")
+    return tuple(numbers)
 
 
 BETWEEN_LINES = 0.5  # seconds between two lines of progress on a terminal
@@ -144,10 +151,12 @@ def choose_batch(
     Source: ``reference_impls.inverse_law_model``, Eqs. 2, 4 and 8, and the method's four steps.
     """
     check_pair(data)
-    batches, converge = tuple(batches), None if converge is None else tuple(converge)
+    batches, converge = listed("batches", batches), None if converge is None else listed("converge", converge)
     check_sizes(batches, converge, len(data[0]), len(data[1]))
+    if not isinstance(memory, Real | None):
+        raise ValueError(f"memory={memory!r} must be a number of bytes")
     trainer = Trainer(make_model, loss, data, rate, share)
-    method = Method(trainer, tuple(seeds), threshold, limit, growth, rounds, budget, callback)
+    method = Method(trainer, listed("seeds", seeds), threshold, limit, growth, rounds, budget, callback)
     method.check_models()
     fitting = method.fitting(sorted(set(batches)), memory)
     method.time(fitting)

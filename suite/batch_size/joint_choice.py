@@ -40,7 +40,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from suite.batch_size.choice import Method, check_pair, check_sizes
+from suite.batch_size.choice import Method, check_pair, check_sizes, listed
 from suite.batch_size.law import FitError, Updates
 from suite.batch_size.trainer import Diverged, Trainer, check_positive
 from suite.lazy import np, pd, scipy, torch
@@ -315,7 +315,7 @@ def choose_batch_and_rate(
     Source: :class:`JointLaw`, a question of ours; Eq. 2 of the paper is its first order in rate / M.
     """
     check_pair(data)
-    batches, rates = tuple(batches), tuple(rates)
+    batches, rates, seeds = listed("batches", batches), listed("rates", rates), listed("seeds", seeds)
     check_sizes(batches, None, len(data[0]), len(data[1]))
     sizes = sorted(set(batches))
     if len(sizes) < 3 or not rates:
@@ -323,7 +323,7 @@ def choose_batch_and_rate(
     for rate in rates:
         check_positive("rate", rate)
     trainer = Trainer(make_model, loss, data, min(rates), share)
-    method = Method(trainer, tuple(seeds), threshold, limit, growth, rounds, None, callback)
+    method = Method(trainer, seeds, threshold, limit, growth, rounds, None, callback)
     method.check_models()
     method.time(method.fitting(sizes, None))
 

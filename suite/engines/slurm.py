@@ -58,7 +58,9 @@ class Slurm:
         }
         directives |= {name: value for name, value in job.options.items() if name != "setup"}
         for name, value in directives.items():
-            if not re.fullmatch(r"[a-z][a-z-]*", name) or "\n" in str(value) or isinstance(value, list | dict):
+            # A backslash is an escape to sbatch within quotes too, and keeps Slurm from filling in a path's %A.
+            plain = not isinstance(value, list | dict) and not re.search(r"[\n\\]", str(value))
+            if not plain or not re.fullmatch(r"[a-z][a-z-]*", name):
                 raise EngineError(f"slurm: {name} = {value!r} is no option of sbatch; see `man sbatch`")
         signal = re.fullmatch(r"R?B:(\w+)(@\d+)?", str(directives["signal"] or "B:TERM"))
         if not signal:

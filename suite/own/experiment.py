@@ -24,7 +24,6 @@ from suite.own.variation import Variation, changed, checked, written
 from suite.papers.artifact import Groups, Paper
 from suite.runner.cost import TRAIN
 from suite.spec import RunSpec, SpecError, check_plain, overlaid, trainings
-from suite.tables import check_options
 from suite.training.settings import TRAINING, check_kind, check_run, check_settings
 
 if TYPE_CHECKING:
@@ -196,7 +195,17 @@ def experiment(
         SpecError: Once its runs are asked for, a setting that no training has, or a value that it cannot have.
     """
     kept = Path(inspect.getfile(data)).with_name("data.json")
-    known = cache(lambda: facts(name, data, kept))
+
+    @cache
+    def known() -> Facts:
+        """The facts; from then on settings can name these data and this network."""
+        from suite.models.network import own_network
+        from suite.models.registry import CLASSIFIERS
+
+        found = facts(name, data, kept)
+        register(name, data, found)
+        CLASSIFIERS[name] = own_network(network, found.shape, found.classes)
+        return found
 
     def plan(profile: str) -> Groups:
         for part, by_name in (("methods", methods), ("sweep", sweep or {})):
@@ -215,7 +224,7 @@ def experiment(
             for label, method in methods.items()
         }
         for label, spec in specs.items():
-            _check(f"{name}, {label!r}", spec, network, known())
+            _check(f"{name}, {label!r}", spec, known())
         _check_sweep(name, sweep or {}, list(specs.values()))
         found: dict[str, tuple[RunSpec, ...]] = {}
         for label, spec in specs.items():
@@ -223,12 +232,12 @@ def experiment(
                 full = label
                 if variant:
                     full = f"{label}, {variant}"
-                    _check(f"{name}, {full!r}", each, network, known())
+                    _check(f"{name}, {full!r}", each, known())
                 found[full] = _runs(each, known().sizes["train"], share * epochs, min(count, seeds))
         return found
 
     whole = panel(f"{name}/curves", title or f"{name}: test error of each method", plan)
-    return Paper(name, title or name, "", (whole,), {f"{name}/train": _trained(name, network, data, known)})
+    return Paper(name, title or name, "", (whole,), {f"{name}/train": _trained(known)})
 
 
 def _overlaid(place: str, settings: Mapping[str, Any], changes: Any) -> dict[str, Any]:
@@ -245,7 +254,7 @@ def _overlaid(place: str, settings: Mapping[str, Any], changes: Any) -> dict[str
 COUNTED = ("fixed-cycle", "shuffled", "partitioned")  # orders that ask how many examples there are, not which
 
 
-def _check(place: str, spec: RunSpec, network: Callable[..., nn.Module], data: Facts) -> None:
+def _check(place: str, spec: RunSpec, data: Facts) -> None:
     """Raise SpecError for settings that a run cannot have, or that its algorithm, solver, network or data has not."""
     from suite.training.build import check_parts, make_order
     from suite.training.numerics import choose
@@ -255,13 +264,10 @@ def _check(place: str, spec: RunSpec, network: Callable[..., nn.Module], data: F
         check_run(whole, TRAINING)
         choose(whole, "cpu", 1)
         for stage in trainings(whole):
-            check_parts(stage.settings)
+            check_parts(stage.settings, data.shape)
             batch, workers = stage.settings["batch"], stage.settings["workers"]
             if stage.settings["order"]["kind"] in COUNTED:
                 make_order(stage.settings["order"], torch.empty(data.sizes["train"]), batch, workers, 0)
-        model = dict(spec.settings["model"])
-        if model.pop("name") == spec.experiment.partition("/")[0]:
-            check_options("model", network, 0, model)
 
 
 def _check_sweep(name: str, sweep: Mapping[str, Sequence[Any]], specs: Sequence[RunSpec]) -> None:
@@ -306,20 +312,12 @@ def _runs(spec: RunSpec, examples: int, epochs: float, seeds: int) -> tuple[RunS
     return tuple(RunSpec(spec.experiment, overlaid(length, settings), seed) for seed in range(seeds))
 
 
-def _trained(name: str, network: Callable[..., nn.Module], data: Splits, known: Callable[[], Facts]) -> Experiment:
+def _trained(known: Callable[[], Facts]) -> Experiment:
     """The common training, which knows this network and these data from its first use on."""
-
-    @cache
-    def ready() -> None:
-        from suite.models.network import own_network
-        from suite.models.registry import CLASSIFIERS
-
-        register(name, data, known())
-        CLASSIFIERS[name] = own_network(network, known().shape, known().classes)
 
     def after(part: Callable[..., Any]) -> Callable[..., Any]:
         def call(*given: Any) -> Any:
-            ready()
+            known()
             return part(*given)
 
         return call

@@ -174,6 +174,7 @@ def _give_up_empty(path: Path, seconds: float) -> None:
             found = os.fstat(handle)
             if found.st_size == 0 and now_in(path.parent) - found.st_mtime > seconds:
                 os.write(handle, b"\0")
+                os.utime(handle, ns=(found.st_atime_ns, found.st_mtime_ns))  # it looks as forsaken as before
         finally:
             os.close(handle)
 

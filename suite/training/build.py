@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from suite.data.order import Order
 from suite.data.transforms import Augmentation, Augmented
 from suite.models import classifier, initialise
 from suite.models.network import Network, parameter_specs
+from suite.models.registry import construct
 from suite.spec import seed, thaw
 from suite.tables import Table, check_options
 from suite.training.flat import FlatModule
@@ -89,6 +90,7 @@ ORDERS: Table[Callable[..., Order]] = Table(
         ),
     },
 )
+PARTITIONS = ("partitioned", "by-class")  # orders that have batches of a worker, and none of all workers
 BOUND = ("lr_scale", "decay_scale", "layers")  # fields of solvers that who builds them hands over
 
 
@@ -205,6 +207,8 @@ def named_order(settings: Mapping[str, Any]) -> tuple[Callable[..., Order], str,
     kind, share = values.pop("kind"), values.pop("share", "own")
     if share not in ("own", "split", "pool"):
         raise ValueError(f"order share={share!r} must be one of own, split, pool")
+    if kind in PARTITIONS and share != "own":
+        raise ValueError(f"order {kind} gives each worker its own part of the data; share={share!r} must be own")
     check_options(f"order {kind}", ORDERS[kind], 4, values)
     return ORDERS[kind], share, values
 
@@ -229,12 +233,21 @@ def subset_draw(name: str, examples: int) -> Tensor:
     return torch.randperm(examples, generator=torch.Generator().manual_seed(seed("subset", name)))
 
 
-def check_parts(settings: Mapping[str, Any]) -> None:
-    """Raise ValueError for a part that names nothing there is, or has settings that what it names has not."""
-    named_solver(settings["descent"])
-    named_algorithm(settings["algorithm"])
+def check_parts(settings: Mapping[str, Any], shape: Sequence[int]) -> None:
+    """Build the parts of a run that need no data, the network on the meta device.
+
+    Args:
+        settings: of the training.
+        shape: of an example.
+
+    Raises:
+        ValueError: a part names nothing there is, has settings that what it names has not, or values out of range.
+    """
+    solver = make_optimizer(settings["descent"], FlatModule(construct(**thaw(settings["model"]))))
+    batches = 2  # of an epoch, which only the data tell: the fewest that every algorithm takes
+    make_algorithm(settings["algorithm"], solver, in_process(settings.get("workers", 1)), batches)
     if "augment" in settings:
-        crop_flip(settings["augment"])
+        make_augmentation(settings, shape)
     if "schedule" in settings:
         shape_at(settings["schedule"], settings.get("updates", 1), 0)
     if "order" in settings:
@@ -243,11 +256,13 @@ def check_parts(settings: Mapping[str, Any]) -> None:
         named_exchange(settings["exchange"])
 
 
-def crop_flip(settings: Mapping[str, Any]) -> transforms.CropFlip:
-    """The random crops and flips of training images."""
-    options = thaw(settings)
+def make_augmentation(settings: Mapping[str, Any], shape: Sequence[int]) -> Augmentation:
+    """The random crops and flips of training images [C, H, W]. Raises ValueError for examples of another shape."""
+    options, enlarge = thaw(settings["augment"]), settings["data"].get("enlarge", 0)
     check_options("augment", transforms.CropFlip, 0, options)
-    return transforms.CropFlip(**options)
+    if len(shape) != 3:
+        raise ValueError(f"augment crops pictures [C, H, W], not examples of shape {tuple(shape)}; leave it out")
+    return Augmentation(transforms.CropFlip(**options), *((enlarge, enlarge) if enlarge else shape[1:]))
 
 
 def assemble(
@@ -268,10 +283,7 @@ def assemble(
         inputs, targets = inputs[drawn], targets[drawn]
     network = make_network(settings["model"], run_seed, device, dtype)
     flat = FlatModule(network, channels_last=execution["channels_last"])
-    augmentation = None
-    if "augment" in settings:
-        extent = (enlarge, enlarge) if enlarge else inputs.shape[-2:]
-        augmentation = Augmentation(crop_flip(settings["augment"]), *extent)
+    augmentation = make_augmentation(settings, inputs.shape[1:]) if "augment" in settings else None
     problem = Classification(flat, inputs, targets, decode, augmentation=augmentation, kernels=kernels(execution))
     return set_up(settings, run_seed, problem, testing.inputs, testing.targets)
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from suite.spec import RunSpec, thaw, trainings
-from suite.tables import likely
+from suite.tables import KINDS, likely
 
 Kind = type | int | float  # of a value, or the least that a number may be: of a whole one a whole number
 # A part of which single settings stand here has no others. Those of the other parts belong to what the part names.
@@ -61,7 +61,7 @@ COMMON: dict[str, Kind] = {
     "warmstart": dict,
 }
 FROZEN: dict[type, Any] = {list: list | tuple, dict: Mapping}  # as what a specification may hold it
-NAMES = {str: "a name", bool: "true or false", list: "a list", dict: "settings by name"}
+NAMES = {**{types[0]: name for types, name in KINDS.values()}, list: "a list", dict: "settings by name"}
 
 
 def check_settings(settings: Mapping[str, Any], known: Mapping[str, Kind] | None = None) -> None:

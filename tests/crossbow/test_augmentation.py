@@ -8,7 +8,7 @@ import torch
 from suite.data.order import FixedCycle
 from suite.data.transforms import Augmentation, Augmented, CropFlip
 from suite.spec import RunSpec
-from suite.training.build import assemble, random_classification
+from suite.training.build import assemble, make_augmentation, random_classification
 
 RULE = CropFlip(crop=6, margin=2)
 NUMBERS, WORKERS = torch.tensor([0, 3, 3]), torch.tensor([0, 0, 1])
@@ -40,6 +40,11 @@ def test_choices_depend_on_worker_and_number_and_return_alone():
 def test_refuses_a_crop_that_does_not_fit(height: int, width: int):
     with pytest.raises(ValueError, match="crop=11 exceeds"):
         Augmentation(CropFlip(crop=11, margin=2), height, width)
+
+
+def test_refuses_to_crop_the_rows_of_a_table():
+    with pytest.raises(ValueError, match=r"augment crops pictures \[C, H, W\], not examples of shape \(7,\)"):
+        make_augmentation(settings(augment={"crop": 4}), (7,))
 
 
 def settings(**more):

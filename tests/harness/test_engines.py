@@ -80,6 +80,7 @@ def test_a_script_says_what_was_asked_and_quotes_the_rest(tmp_path: Path):
     ("options", "why"),
     [
         *((odd, "is no option of sbatch") for odd in ({"evil": "a\nb"}, {"Not an option": 1}, {"a": ["list"]})),
+        ({"output": "/a\\b/%A_%a.txt"}, "is no option of sbatch"),
         *(({"signal": odd}, "reaches no worker") for odd in ("USR1@60", 10)),
         *(({"setup": odd}, "must be a list of shell lines") for odd in (3, "module load python", [1])),
     ],

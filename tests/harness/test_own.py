@@ -130,12 +130,12 @@ def test_other_data_are_refused_until_they_are_planned_anew(package, capsys: pyt
 
 
 def test_a_setting_that_was_taken_out_leaves_no_failed_run(package, capsys: pytest.CaptureFixture[str]):
-    text = package.code.read_text()
-    package.code.write_text(text.replace("[0.05, 0.1, 0.25]", "[0.1, 7.0]"))
+    text = package.code.read_text().replace('"algorithm.alpha": [0.05, 0.1, 0.25]', '"model.width": [16, 4]')
+    package.code.write_text(text.replace("36 * width", "36 * 16"))
     package.load()
     assert run() == 1
-    assert status(Path("runs.store"))["counts"]["failed"] == 2
-    package.code.write_text(text.replace("[0.05, 0.1, 0.25]", "[0.1]"))
+    assert status(Path("runs.store"))["counts"]["failed"] == 4
+    package.code.write_text(text.replace("[16, 4]", "[16]"))
     package.load()
     assert run() == 0
     assert status(Path("runs.store"))["counts"]["failed"] == 0
@@ -157,8 +157,13 @@ MISTYPED = {
     '{"descent": {"momentum": True}}': "descent torch: momentum=True must be a number",
     '{"descent": {"multipliers": "no"}}': "descent.multipliers='no' must be true or false",
     '{"schedule": {"warmup": "10"}}': "schedule: warmup='10' must be a whole number",
-    '{"model": {"width": 16.0}}': "model: width=16.0 must be a whole number",
-    '{"model": {"widht": 5}}': "model: got an unexpected keyword argument 'widht'; options are width",
+    '{"model": {"width": 16.0}}': "network mine: width=16.0 must be a whole number",
+    '{"model": {"widht": 5}}': "network mine: got an unexpected keyword argument 'widht'; options are width",
+    '{"model": {"width": 0}}': "mine, 'SGD': network mine: width=0 must be at least 1",
+    '{"descent": {"rule": "adam", "beta1": 2.0}}': "mine, 'SGD': Adam: beta1=2.0 must lie in [0, 1)",
+    '{"algorithm": {"name": "crossbow", "alpha": 7.0}}': "mine, 'SGD': crossbow: alpha=7.0 must lie in (0, 1]",
+    '{"augment": {"crop": 9}}': "mine, 'SGD': crop=9 exceeds pictures of 8x8",
+    '{"order": {"kind": "partitioned", "share": "pool"}}': "order partitioned gives each worker its own part of",
     '{"order": {"knid": "shuffled"}}': "order shuffled: got an unexpected keyword argument 'knid'",
     '{"warmstart": {"rate": 0.1}}': "warmstart has no updates",
 }

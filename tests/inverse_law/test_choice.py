@@ -151,6 +151,8 @@ SHARED = nn.Linear(20, 4)
         ({"batches": (0, 8)}, "two or more sizes"),
         ({"batches": (8, 16, 4000)}, "within the 256 examples"),
         *[({"share": share}, f"share={share!r}") for share in (0.0, 1.1, "0.2")],
+        *[({name: 16}, f"{name}=16 must be a sequence of numbers") for name in ("batches", "converge", "seeds")],
+        ({"memory": "3"}, "memory='3' must be a number of bytes"),
         ({"seeds": (0.5, 1)}, "seeds has 0.5; a seed is a whole number"),
         ({"seeds": ()}, r"seeds=\(\) must name at least one seed"),
         *[({"rounds": rounds}, f"rounds={rounds!r} must be a whole number") for rounds in (0, "3")],
