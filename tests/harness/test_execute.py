@@ -215,6 +215,8 @@ def test_a_checkpoint_is_written_when_it_is_due_and_not_before(
     assert execute(spec, experiment, replace(around, checkpoint_seconds=seconds), told.append).state == "stored"
     assert len(saved) == written
     assert (1 / 6 in told) == bool(written)  # a checkpoint says how far the run is, where no test does
+    evaluations = Store(around.store).read(spec.id).curve("evaluations")
+    assert evaluations["update"].tolist() == [0, 6]  # the end too, which is not on the grid
 
 
 def test_a_budget_that_ends_while_the_execution_is_measured_leaves_nothing_begun(around: RunnerConfig):
