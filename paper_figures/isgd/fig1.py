@@ -78,9 +78,14 @@ SINGLE = panel("b", "single-class", both, "single-class batch, each by itself")
 # ---------------------------------------------------------------- losses [epochs, 10] of a cycle
 
 
+def updates(frame: Frame, group: str) -> Any:
+    """The loss of every update of a group's only run, in their order."""
+    return frame.table("updates", group).sort_values("update")["loss"].to_numpy()
+
+
 def losses(frame: Frame, group: str) -> Any:
     """Losses [epochs, 10] of a group's only run."""
-    found = frame.table("updates", group).sort_values("update")["loss"].to_numpy()
+    found = updates(frame, group)
     return found[: len(found) // 10 * 10].reshape(-1, 10)
 
 
@@ -206,15 +211,20 @@ def one_speed(frame: Frame) -> list[float]:
     return [speed_spread(losses(frame, name)) for name in OTHERWISE]
 
 
+def again(frame: Frame) -> Any:
+    """The losses [10] of the epoch in which the batches left out come again."""
+    return updates(frame, "left-out")[-10:]
+
+
 def without(frame: Frame) -> tuple[Any, Any]:
-    """Losses [10] of the epoch after two batches were left out, and those of the same epoch had they not been.
+    """Losses [10] of the epoch in which two batches come again, and of the same epoch had they not been left out.
 
     Raises Missing where the two were not fully trained when they were left out.
     """
-    found = frame.table("updates", "left-out").sort_values("update")["loss"].to_numpy()
+    found = updates(frame, "left-out")
     before = done(found[: 10 * SINCE].reshape(-1, 10))[list(FASTEST)]
     finite(before.max(), f"two batches that are fully trained by epoch {SINCE}")
-    return found[-10:], losses(frame, "iid")[SINCE + FURTHER]
+    return again(frame), losses(frame, "iid")[SINCE + FURTHER]
 
 
 def left_out(frame: Frame) -> str:
@@ -268,16 +278,21 @@ SINGLE.quantity("floor", ["single"])(partial(floor, "single"))
 
 
 def table(group: str, frame: Frame) -> pd.DataFrame:
-    """A row per epoch and batch: its loss in nats."""
+    """A row per epoch and batch: its loss in nats, and whether it came again after being left out."""
     rows = pd.DataFrame(losses(frame.needed([group]), group)).rename_axis(index="epoch", columns="batch")
-    return rows.stack().rename("loss").reset_index()
+    found = rows.stack().rename("loss").reset_index().assign(again=False)
+    if not frame.whole("left-out"):
+        return found
+    apart = pd.DataFrame({"epoch": SINCE + FURTHER, "batch": FASTEST, "loss": again(frame)[list(FASTEST)]})
+    return pd.concat([found, apart.assign(again=True)], ignore_index=True)
 
 
 def draw(
     group: str, length: int, what: str, at_400: list[str], trained: list[str], frame: Frame, figure: Figure
 ) -> None:
     """Ten curves over the paper's length even where ours is shorter, with what the text prints in open markers."""
-    rows, axes = table(group, frame), figure.subplots()
+    drawn, axes = table(group, frame), figure.subplots()
+    rows, apart = drawn[~drawn["again"]], drawn[drawn["again"]]
     look: dict[str, Any] = {"linewidth": 0.6, "palette": "tab10", "legend": "full", "errorbar": None}
     sns.lineplot(rows, x="epoch", y="loss", hue="batch", estimator=None, ax=axes, **look)
     axes.axhline(TRAINED, color="0.3", linestyle="--", linewidth=1, label=f"trained: below {TRAINED:g}")
@@ -286,6 +301,8 @@ def draw(
         axes.axvspan(epochs, length, color="0.5", alpha=0.12, linewidth=0)
         axes.text((epochs + length) / 2, 1.2, f"run: {epochs} of {length} epochs", ha="center")
     axes.set(xlim=(0, length), yscale="log", ylim=(1e-3, 4), xlabel="epoch (each batch once)", ylabel="loss (nats)")
+    if len(apart):
+        axes.plot(apart["epoch"], apart["loss"], "ks", markersize=5, label=f"9 and 0, left out\nsince epoch {SINCE}")
     for claim in at_400:
         axes.plot(400, printed_value(claim), "o", markersize=7, label="printed: batches 3, 4", **PRINTED)
     for claim in trained:
