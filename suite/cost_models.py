@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -141,12 +141,12 @@ def delayed(network: NetworkTimes, cost: AllReduce, delay: int) -> float:
     return max(network.compute, cost.transfer(network.size), cost.seconds(network.size) / delay)
 
 
-def rates(network: NetworkTimes, cost: AllReduce, delays: Sequence[int] = (1, 2, 3)) -> dict[str, float]:
+def rates(network: NetworkTimes, cost: AllReduce) -> dict[str, float]:
     """Iterations per second of every approach relative to no communication, by the paper's names."""
     seconds = {"no comm": network.compute, "SGD": synchronous(network, cost)}
     for order in ("all", "backward", "completed"):
         seconds[f"layer-wise, {order}"] = layer_wise(network, cost, order)
-    for delay in delays:
+    for delay in (1, 2, 3):
         seconds[f"AGD {delay} comm"] = delayed(network, cost, delay)
     return {name: network.compute / value for name, value in seconds.items()}
 

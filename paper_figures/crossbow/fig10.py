@@ -36,11 +36,6 @@ D.quantities["m1-1gpu"] = pair("sma 1", "s-sgd 1", less_time, shown=True)
 D.quantities["best-1gpu"] = pair("sma 4", "s-sgd 1", less_time, timed=4, shown=True)
 
 
-def factor(percent_less: float) -> float:
-    """How many times as fast something is that needs so many per cent less time."""
-    return 1 / (1 - percent_less / 100)
-
-
 def reduction(claim: str) -> float:
     """Per cent of TensorFlow's time that the paper says it saves: ``a/m4-1gpu`` of Fig. 10(a)."""
     return printed_value(f"crossbow/fig10{claim}")
@@ -71,7 +66,7 @@ def draw_relative(
     names = plots.bars(table, axes, "relative")
     elsewhere = [name for name, _ in marks if name not in names]
     places = [*names, *elsewhere]
-    values = [1 / factor(reduction(claim)) for _, claim in marks]
+    values = [1 - reduction(claim) / 100 for _, claim in marks]
     plots.printed_marks(axes, [places.index(name) for name, _ in marks], values, said)
     axes.set_xticks(range(len(places)), [name.replace(", ", "\n") for name in places])
     axes.set_xlim(-0.6, len(places) - 0.4)

@@ -125,7 +125,8 @@ def draw(frame: Frame, figure: Figure) -> None:
     axes, rows = figure.subplots(), table(frame)
     source = "hosts" if "hosts" in set(rows["source"]) else "modelled"
     looks: dict[str, Any] = {"hue": "network", "style": "network", "hue_order": list(NAMES.values()), "markers": True}
-    sns.lineplot(rows[rows["source"] == source], x="batch", y="share", **looks, errorbar=student, ax=axes)
+    seen, ends = rows[rows["source"] == source], lambda shares: mean_interval(list(shares)).ends
+    sns.lineplot(seen, x="batch", y="share", **looks, errorbar=ends, ax=axes)
     open_marks: dict[str, Any] = {"marker": "s", "markerfacecolor": "none", "linestyle": "none"}
     for place, name in enumerate(NAMES.values()):
         if name != "Caffe-Quick":
@@ -136,9 +137,3 @@ def draw(frame: Frame, figure: Figure) -> None:
     plain_numbers(axes.xaxis)
     axes.set_title(TITLES[source])
     axes.legend(title="ours: mean, 95%", loc="upper left", bbox_to_anchor=(1, 1))
-
-
-def student(seen: pd.Series) -> tuple[float, float]:
-    """Student's t interval (95%), as the claims have."""
-    interval = mean_interval(list(seen))
-    return interval.low, interval.high

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -323,7 +323,7 @@ def draw_link(table: pd.DataFrame, methods: Sequence[str], axes: Axes) -> None:
     seen, modelled = table[table["source"] == "link"], table[table["source"] == "cost model"]
     sns.barplot(
         seen, **looks, saturation=1, capsize=0.15,
-        estimator=lambda rates: log_interval(list(rates)).mean, errorbar=ends,
+        estimator=lambda rates: log_interval(list(rates)).mean, errorbar=lambda rates: log_interval(list(rates)).ends,
         err_kws={"color": INK, "linewidth": 0.8, "linestyle": "-"}, ax=axes,
     )  # fmt: skip
     dots = {"palette": [INK] * len(speeds), "dodge": True, "jitter": False, "legend": False}
@@ -341,9 +341,3 @@ def finish(axes: Axes, names: Sequence[str], top: float, columns: int, whiskers:
     axes.grid(visible=False, axis="x")
     axes.set(xlabel="", ylabel=f"rate relative to no comm (whiskers: {whiskers})", ylim=(0, top))
     axes.legend(title="", ncols=columns, loc="lower left", bbox_to_anchor=(0, 0.99), borderaxespad=0)
-
-
-def ends(rates: Iterable[float]) -> tuple[float, float]:
-    """Of the Student t interval of their geometric mean."""
-    seen = log_interval(list(rates))
-    return seen.low, seen.high

@@ -12,7 +12,6 @@ from suite.papers.figure import Groups, RunSpec, printed, printed_value
 
 SPLITS = (1, 2, 4, 30)  # n with 30 learners
 JITTERS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5)
-SLOW = 1000.0  # times slower is the learner that shows async to be unbounded
 ADVERSARIAL = {"learners": 60, "batch": 4, "model_bytes": 300_000_000}
 CORES_PER_NODE = 32
 
@@ -69,10 +68,9 @@ def messages(n: int, batch: int, learners: int = 30, gradients: int = 60_000) ->
     return _protocol(n, learners, gradients, batch=batch, server=settings.cifar_server(learners))
 
 
-def imagenet_messages(architecture: str, n: int, batch: int, learners: int, gradients: int = 20_000) -> RunSpec:
-    """One of the three systems under the 289 MB network."""
-    server = settings.imagenet_server(architecture, **IMAGENET_CONSTANTS)
-    return _protocol(n, learners, gradients, batch=batch, server=server)
+def imagenet_messages(architecture: str) -> RunSpec:
+    """One of the three systems under the 289 MB network, at (1, 4, 54) of Table 4."""
+    return _protocol(1, 54, 20_000, batch=4, server=settings.imagenet_server(architecture, **IMAGENET_CONSTANTS))
 
 
 def _protocol(n: int, learners: int, gradients: int, **kind: Any) -> RunSpec:
@@ -143,18 +141,18 @@ def system_groups(profile: str) -> Groups:
     """Needs root and Linux, and minutes of sleep, so it is no part of ``smoke``."""
     if profile == "smoke":
         return {}
-    groups = {"processes": (True, 9), "processes, paper's pace": (False, 3)}  # loaded, and seeds
     return {
-        name: tuple(systems(seed, loaded=loaded) for seed in range(seeds)) for name, (loaded, seeds) in groups.items()
+        "processes": tuple(systems(seed, loaded=True) for seed in range(9)),
+        "processes, paper's pace": tuple(systems(seed, loaded=False) for seed in range(3)),
     }
 
 
-def cifar_left_out() -> RunSpec:
+def cifar_left_out(profile: str) -> Groups:
     """Each of the six calibration rows predicted from the five others, from the start that calibration takes."""
-    return left_out("cifar", cifar_times(), settings.CIFAR_START)
+    return left_out(profile, "cifar", cifar_times(), settings.CIFAR_START)
 
 
-def imagenet_left_out() -> RunSpec:
+def imagenet_left_out(profile: str) -> Groups:
     """Each of the four times predicted from the three others, which do not determine four constants.
 
     So the fits begin where calibration does, and with the speed of gradients or of the network halved or doubled.
@@ -162,12 +160,15 @@ def imagenet_left_out() -> RunSpec:
     per_call, per_example, bandwidth, memory = settings.IMAGENET_START
     slower = [(c * per_call, c * per_example, bandwidth, memory) for c in (0.5, 2)]
     wider = [(per_call, per_example, c * bandwidth, c * memory) for c in (0.5, 2)]
-    return left_out("imagenet", imagenet_times(), settings.IMAGENET_START, *slower, *wider)
+    return left_out(profile, "imagenet", imagenet_times(), settings.IMAGENET_START, *slower, *wider)
 
 
-def left_out(model: str, fitted: RunSpec, *starts: Sequence[float]) -> RunSpec:
+def left_out(profile: str, model: str, fitted: RunSpec, *starts: Sequence[float]) -> Groups:
+    """A leave-one-out of a cost model: minutes, so not at smoke."""
+    if profile == "smoke":
+        return {}
     same = {name: fitted.settings[name] for name in ("calibrate", "rounds", "images")}
-    return RunSpec("rudra/leave-one-out", {"model": model, "starts": list(starts), **same})
+    return {"left out": (RunSpec("rudra/leave-one-out", {"model": model, "starts": list(starts), **same}),)}
 
 
 # Matrix products and the CIFAR-10 network at mu = 4 and 128, alternating.
@@ -196,24 +197,10 @@ def modulation_groups(profile: str) -> Groups:
     return groups
 
 
-def protocol_groups() -> Groups:
-    """Learners that are alike but for a jitter of 5%."""
-    return {
-        "hardsync": (clock(0),),
-        "n": tuple(clock(n) for n in SPLITS),
-        "stalled": (clock(30, slow=SLOW),),
-    }
-
-
 def tree_groups() -> Groups:
     """adv and adv* at the configuration of Table 4."""
     return {
-        "adv": (imagenet_messages("adv", 1, 4, 54),),
-        "adv*": (imagenet_messages("adv*", 1, 4, 54),),
+        "adv": (imagenet_messages("adv"),),
+        "adv*": (imagenet_messages("adv*"),),
         "times": (imagenet_times(),),
     }
-
-
-def left_out_group(profile: str, spec: RunSpec) -> Groups:
-    """A leave-one-out of a cost model: minutes, so not at smoke."""
-    return {} if profile == "smoke" else {"left out": (spec,)}

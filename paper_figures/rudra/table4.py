@@ -14,8 +14,8 @@ from suite.report.style import PALETTE
 
 
 def runs(profile: str) -> Groups:
-    groups = {**times.imagenet(), "adv": (plans.imagenet_messages("adv", 1, 4, 54),)}
-    return {**groups, **plans.left_out_group(profile, plans.imagenet_left_out()), **stand_in.groups(profile)}
+    groups = {**times.imagenet(), "adv": (plans.imagenet_messages("adv"),)}
+    return {**groups, **plans.imagenet_left_out(profile), **stand_in.groups(profile)}
 
 
 PANEL = Artifact("rudra/table4", "Error and time of four configurations on ImageNet", runs, size=(10.4, 3.6))

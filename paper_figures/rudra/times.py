@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from paper_figures.rudra.plans import cifar_left_out, cifar_times, imagenet_times, left_out_group, training_groups
+from paper_figures.rudra.plans import cifar_left_out, cifar_times, imagenet_times, training_groups
 from paper_figures.rudra.settings import Configuration
 from suite.claims.intervals import Interval, over_ends
 from suite.papers.artifact import Frame, Groups, Quantity
@@ -20,7 +20,7 @@ def cifar() -> Groups:
 
 def cifar_table(profile: str, rows: Iterable[Configuration]) -> Groups:
     """Times and trainings of rows of a table, and the calibration rows left out one by one."""
-    return {**cifar(), **training_groups(profile, rows), **left_out_group(profile, cifar_left_out())}
+    return {**cifar(), **training_groups(profile, rows), **cifar_left_out(profile)}
 
 
 def imagenet() -> Groups:

@@ -41,6 +41,10 @@ class Interval:
     n: int
     freedom: float | None = 0
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        return self.low, self.high
+
 
 def least(seen: Sequence[Interval]) -> Interval:
     """What can be said of all: above a bound where the lowest is, below it as soon as one is."""
@@ -150,11 +154,11 @@ def jackknife_variance(parts: Any) -> Any:
     return (n - 1) / n * ((parts - parts.mean(0)) ** 2).sum(0)
 
 
-def wilson(successes: int, trials: int, confidence: float = 0.95) -> Interval:
-    """Wilson interval of a proportion."""
+def wilson(successes: int, trials: int) -> Interval:
+    """Wilson interval (95%) of a proportion."""
     if not 0 <= successes <= trials or trials == 0:
         raise ValueError(f"{successes} successes of {trials} trials is not a proportion")
-    share, z = successes / trials, quantile(0, 1 - confidence)
+    share, z = successes / trials, quantile(0, LEVEL)
     middle, half = share + z**2 / (2 * trials), z * math.sqrt(share * (1 - share) / trials + (z / trials) ** 2 / 4)
     low, high = (middle - half) / (1 + z**2 / trials), (middle + half) / (1 + z**2 / trials)
     return Interval(share, low if successes else 0.0, high if successes < trials else 1.0, trials)

@@ -36,8 +36,8 @@ FILE = "findings.toml"
 SHOWN = 2  # numbers of one finding
 
 
-class FindingError(ValueError):
-    """A finding that names no claim, or one that another has."""
+class ReadmeError(ValueError):
+    """A file that has no place for a block, or a finding that names no claim."""
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,13 @@ class Finding:
     claims: Sequence[str]
 
     def of(self, verdicts: Iterable[Verdict]) -> list[Verdict]:
-        """The verdicts on its claims. Raises FindingError for a name that means none of them."""
+        """The verdicts on its claims. Raises ReadmeError for a name that means none of them."""
         mine = [v for v in verdicts if v.claim.paper == self.paper]
         moved, now = places(), {v.claim.id for v in mine}  # a row is on the board, as the claim that it is a row of
         names = [f"{self.paper}/{name}" for name in self.claims]
         names = [moved[name].target if name in moved and name not in now else name for name in names]
         if lost := [name for name in names if not any(fnmatchcase(v.claim.id, name) for v in mine)]:
-            raise FindingError(f"finding {self.says!r} names {lost[0]!r}, which is no claim of the board")
+            raise ReadmeError(f"finding {self.says!r} names {lost[0]!r}, which is no claim of the board")
         return [v for v in mine if any(fnmatchcase(v.claim.id, name) for name in names)]
 
 
@@ -173,10 +173,6 @@ def every_id(verdicts: Sequence[Verdict]) -> str:
 OWN = ROOT / "paper_figures"  # the home of this project's papers
 PER_PAPER = 3  # results told in words, for each paper
 FIRST = 3  # of these, those that the README tells
-
-
-class ReadmeError(ValueError):
-    """A file that has no place for a block."""
 
 
 def table(verdicts: Sequence[Verdict]) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from suite.report.numerals import markdown
@@ -20,18 +19,15 @@ from suite.speed.baselines import read
 RESULTS = ROOT / "benchmarks" / "results"  # one document per machine class and torch
 
 
-def committed(folder: Path = RESULTS) -> list[dict[str, Any]]:
+def committed() -> list[dict[str, Any]]:
     """The committed documents by machine class, the newest torch of a machine first; none outside a checkout."""
-    return [read(path) for path in sorted(folder.glob("*.json"), reverse=True)]
+    return [read(path) for path in sorted(RESULTS.glob("*.json"), reverse=True)]
 
 
-def timed(workload: Mapping[str, Any], beginning: str) -> dict[str, list[float]]:
-    """Seconds of the sides that were measured and are called so: ``plain``, ``plain, 2 threads``, ``plain fused``."""
-    return {
-        name: side["seconds"]
-        for name, side in workload["sides"].items()
-        if "seconds" in side and name.replace(",", " ").split()[0] == beginning
-    }
+def timed_of_ours(workload: Mapping[str, Any]) -> dict[str, list[float]]:
+    """Seconds of our sides that were measured: ``ours``, ``ours, 2 threads``, ``ours in waves``."""
+    sides = workload["sides"].items()
+    return {name: side["seconds"] for name, side in sides if "seconds" in side and name.startswith("ours")}
 
 
 def fastest(sides: Mapping[str, Sequence[float]]) -> str | None:
@@ -44,7 +40,7 @@ def ratio(workload: Mapping[str, Any]) -> dict[str, Any] | None:
 
     The fastest is chosen by the medians on both sides alike: a user of either would. None without both.
     """
-    ours = timed(workload, "ours")
+    ours = timed_of_ours(workload)
     rivals = {
         name: side["seconds"] for name, side in workload["sides"].items() if "seconds" in side and name not in ours
     }
@@ -178,7 +174,7 @@ def learners_gain(document: Mapping[str, Any]) -> str:
     """Examples per second of ours with k learners over one, for every network averaged at several k; or nothing."""
     speeds: dict[str, dict[str, float]] = {}
     for name, workload in document["workloads"].items():
-        side = fastest(timed(workload, "ours"))
+        side = fastest(timed_of_ours(workload))
         if workload["family"] == "averaging" and side:
             network, _, k = name.rpartition(", ")
             seconds = statistics.median(workload["sides"][side]["seconds"])

@@ -150,12 +150,8 @@ def beam_search(network: Any, source: Tensor, mask: Tensor, width: int, limit: i
         if done.all():
             break
     best = (scores / lengths).argmax(1)
-    return _closed(history[torch.arange(count, device=device), best])
-
-
-def _closed(words: Tensor) -> list[list[int]]:
-    """Rows [B, T] cut before their first end mark."""
-    return [row[: row.index(END)] if END in row else row for row in words.tolist()]
+    found = history[torch.arange(count, device=device), best].tolist()
+    return [words[: words.index(END)] if END in words else words for words in found]
 
 
 def translate(

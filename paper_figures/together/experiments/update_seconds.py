@@ -17,7 +17,7 @@ from suite.runs.environment import machine, versions
 from suite.training.build import make_network
 
 
-def measured(task: Task, rounds: int = 9) -> dict[int, float]:
+def measured(task: Task) -> dict[int, float]:
     """Seconds of processor time by batch size: the median of turns that the sizes take, on random pixels."""
     network = make_network(task.model, 0, "cpu", torch.float32)
     sizes, parameters = [2**power for power in range(9)], list(network.parameters())
@@ -30,7 +30,7 @@ def measured(task: Task, rounds: int = 9) -> dict[int, float]:
         cross_entropy(network(pixels[:size]), targets[:size]).backward()
         descent.step()
 
-    return typical(time_updates(update, sizes, rounds=rounds, seconds_each=0.1, clock=time.process_time))
+    return typical(time_updates(update, sizes, rounds=9, seconds_each=0.1, clock=time.process_time))
 
 
 if __name__ == "__main__":
