@@ -246,6 +246,7 @@ def check_parts(settings: Mapping[str, Any], shape: Sequence[int]) -> None:
     solver = make_optimizer(settings["descent"], FlatModule(construct(**thaw(settings["model"]))))
     batches = 2  # of an epoch, which only the data tell: the fewest that every algorithm takes
     make_algorithm(settings["algorithm"], solver, in_process(settings.get("workers", 1)), batches)
+    transforms.check_rule(settings["data"].get("transform", "scale"))
     if "augment" in settings:
         make_augmentation(settings, shape)
     if "schedule" in settings:
