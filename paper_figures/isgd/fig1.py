@@ -227,10 +227,17 @@ def without(frame: Frame) -> tuple[Any, Any]:
     return again(frame), losses(frame, "iid")[SINCE + FURTHER]
 
 
+@IID.quantity("again", ["left-out"])
+def both_losses(frame: Frame) -> list[float]:
+    """The mean loss of the two batches that come again, and of the others in that epoch."""
+    ours = again(frame)
+    return [float(ours[list(FASTEST)].mean()), float(np.delete(ours, FASTEST).mean())]
+
+
 def left_out(frame: Frame) -> str:
-    ours, trained = without(frame)
-    theirs, others = ours[list(FASTEST)].mean(), np.delete(ours, FASTEST).mean()
-    return f"{theirs:.4f} of the two left out, {others:.4f} of the others; {trained.mean():.4f} of all ten trained on"
+    theirs, others = both_losses(frame)
+    trained = without(frame)[1].mean()
+    return f"{theirs:.4f} of the two left out, {others:.4f} of the others; {trained:.4f} of all ten trained on"
 
 
 @IID.quantity("trained-add-little", ["iid", "left-out"], note=left_out)
