@@ -262,7 +262,7 @@ def go_on(before: Path, store: Path) -> None:
 def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--budget", type=float, default=840.0, help="seconds for everything")
-    parser.add_argument("--data", type=Path, help="folder of data sets in the Hub's layout")
+    parser.add_argument("--data", type=Path, help="folder of data sets as the Hub or torchvision lays them out")
     parser.add_argument("--out", type=Path, default=Path("gpu-results"))
     parser.add_argument("--store", type=Path, default=Path("runs.store"))
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")

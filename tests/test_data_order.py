@@ -14,6 +14,7 @@ from suite.data.order import (
     Balanced,
     ByClass,
     FixedCycle,
+    LeftOut,
     Order,
     Partitioned,
     SharedPool,
@@ -36,6 +37,7 @@ def orders() -> list[Order]:
         SharedPool(FixedCycle(103, 10, seed=3), 4),
         SingleClass(LABELS, 5, seed=3),
         Balanced(LABELS, 14, seed=3, batches=10),
+        LeftOut(Partitioned(103, 4, 10, seed=3), [2, 0], 3, 5),
     ]
 
 
@@ -147,9 +149,22 @@ def test_balanced_batches_list_every_class_in_the_same_sequence() -> None:
     assert len(set(drawn.flatten().tolist())) == 210
 
 
+def test_batches_are_left_out_of_the_epochs_that_are_named_and_of_no_others() -> None:
+    """Batch n of five has the pictures 2 n and 2 n + 1."""
+    order = LeftOut(FixedCycle(10, 2, seed=None), [4, 0], 1, 3)
+    drawn = order.indices(torch.arange(5 + 2 * 3 + 7))[:, 0] // 2
+    assert drawn.tolist() == [0, 1, 2, 3, 4, 1, 2, 3, 1, 2, 3, 0, 1, 2, 3, 4, 0, 1]
+    pool = Shuffled(10, 2, seed=1)  # an epoch keeps its own permutation
+    assert torch.equal(LeftOut(pool, [4, 0], 1, 3).indices(torch.arange(8, 11)), pool.indices(torch.arange(11, 14)))
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
+        (lambda: LeftOut(FixedCycle(10, 2, 0), [5], 0, 1), r"leave out batches \[5\] of 5"),
+        (lambda: LeftOut(FixedCycle(10, 2, 0), [1, 1], 0, 1), "of 5 in epochs 0 to 1"),
+        (lambda: LeftOut(FixedCycle(10, 2, 0), range(5), 0, 1), "of 5 in epochs 0 to 1"),
+        (lambda: LeftOut(FixedCycle(10, 2, 0), [1], 2, 1), "in epochs 2 to 1"),
         (lambda: FixedCycle(10, 11, 0), "batch=11 does not fit 10 examples"),
         (lambda: Shuffled(0, 1, 0), "examples=0"),
         (lambda: Partitioned(3, 4, 1, 0), "workers=4"),

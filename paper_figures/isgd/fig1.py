@@ -23,15 +23,29 @@ LONG = 1000  # epochs below which a run says nothing of when batches are done
 NEVER = 1e9  # epochs
 TRAINED = 0.01  # nats, below which a batch is fully trained
 WINDOW = 20  # epochs whose median tells a batch that is done from a low point
+FASTEST = (9, 0)  # of the stored run the first two batches that are fully trained
+SINCE = 338  # the first epoch in which both are
+FURTHER = 500  # epochs for which the paper goes on training two batches that are (2.3.2)
+DESCENT = CIFAR["descent"]
+# What the paper does not print, otherwise than in Caffe's solver of the quick network, for epochs enough to halve the
+# loss. It may have trained the full network (2.3.1: "an exemplary convolutional neural network").
+OTHERWISE: dict[str, tuple[dict[str, Any], int]] = {
+    "a fifth of the rate": ({"rate": CIFAR["rate"] / 5}, 150),
+    "thrice the rate": ({"rate": CIFAR["rate"] * 3}, 40),
+    "no momentum": ({"descent": {**DESCENT, "momentum": 0.0}}, 260),
+    "full network": ({"model": {"name": "caffe_cifar_full"}}, 100),
+}
 
 
 def cycle(profile: str, kind: str) -> tuple[RunSpec, ...]:
     """SGD on ten batches in a fixed cycle, 1,000 pictures each as printed for Fig. 1a."""
     sizes = {"smoke": (100, 30), "reduced": (1000, 40), "paper": (1000, EPOCHS[kind])}
     batch, epochs = sizes[profile]
-    base = {**(DIGITS if profile == "smoke" else CIFAR), "batch": batch}
-    updates = 10 * epochs
-    order = {"kind": kind, "batches": 10}
+    return descent({**(DIGITS if profile == "smoke" else CIFAR), "batch": batch}, 10 * epochs, kind)
+
+
+def descent(base: dict[str, Any], updates: int, kind: str = "balanced", **more: Any) -> tuple[RunSpec, ...]:
+    order = {"kind": kind, "batches": 10, **more}
     return (train(base, 0, algorithm={"name": "sgd"}, updates=updates, every=updates, order=order),)
 
 
@@ -41,18 +55,37 @@ def panel(letter: str, batches: str, runs: Callable[[str], Groups], shown: str) 
     return Artifact(f"isgd/fig1{letter}", title, runs, alt=alt, size=(8.0, 4.0))
 
 
-iid = lambda profile: {"iid": cycle(profile, "balanced")}
+def iid(profile: str) -> Groups:
+    """The i.i.d. batches; at full length also without the two fastest, and as the paper may have trained them.
+
+    The two are left out for ``FURTHER`` epochs once they are trained. In the epoch after those all ten come again:
+    each loss is seen before its batch is trained.
+    """
+    groups = {"iid": cycle(profile, "balanced")}
+    if profile == "paper":
+        base, apart = {**CIFAR, "batch": 1000}, {"batches": FASTEST, "since": SINCE, "until": SINCE + FURTHER}
+        updates = 10 * SINCE + (10 - len(FASTEST)) * FURTHER + 10
+        groups["left-out"] = descent(base, updates, without=apart)
+        groups |= {name: descent({**base, **other}, 10 * epochs) for name, (other, epochs) in OTHERWISE.items()}
+    return groups
+
+
 IID = panel("a", "i.i.d.", iid, "batch, falling together")
-both = lambda profile: {**IID.runs(profile), "single": cycle(profile, "single-class")}
+both = lambda profile: {"iid": cycle(profile, "balanced"), "single": cycle(profile, "single-class")}
 SINGLE = panel("b", "single-class", both, "single-class batch, each by itself")
 
 
 # ---------------------------------------------------------------- losses [epochs, 10] of a cycle
 
 
+def updates(frame: Frame, group: str) -> Any:
+    """The loss of every update of a group's only run, in their order."""
+    return frame.table("updates", group).sort_values("update")["loss"].to_numpy()
+
+
 def losses(frame: Frame, group: str) -> Any:
     """Losses [epochs, 10] of a group's only run."""
-    found = frame.table("updates", group).sort_values("update")["loss"].to_numpy()
+    found = updates(frame, group)
     return found[: len(found) // 10 * 10].reshape(-1, 10)
 
 
@@ -70,14 +103,16 @@ def mean_correlation(found: Any) -> float:
     return float(matrix[np.triu_indices(10, 1)].mean())
 
 
-def speed_spread(found: Any) -> float:
-    """(max - min) / mean of the ten losses, averaged over 20 epochs around the one that halves their mean.
-
-    Raises Missing where none does.
-    """
+def half(found: Any) -> int:
+    """The epoch that halves the mean of the ten losses. Raises Missing where none does."""
     mean = found.mean(1)
     below = (mean < mean[0] / 2).nonzero()[0]
-    middle = int(finite(min(below, default=math.inf), f"losses that halve within {len(found)} epochs"))
+    return int(finite(min(below, default=math.inf), f"losses that halve within {len(found)} epochs"))
+
+
+def speed_spread(found: Any) -> float:
+    """(max - min) / mean of the ten losses, averaged over 20 epochs around the one that halves their mean."""
+    middle = half(found)
     around = found[max(0, middle - 10) : middle + 10].mean(0)
     return float((around.max() - around.min()) / around.mean())
 
@@ -166,6 +201,52 @@ def stay_trained(frame: Frame) -> float:
     return float((found[from_there : from_there + 500, fastest] < 0.1).all(1).mean())
 
 
+def halves(frame: Frame) -> str:
+    return "losses halve at epoch " + ", ".join(f"{half(losses(frame, name))} ({name})" for name in OTHERWISE)
+
+
+@IID.quantity("one-speed", OTHERWISE, note=halves)
+def one_speed(frame: Frame) -> list[float]:
+    """The spread of speeds with each of the settings that the paper leaves open, in the order of ``OTHERWISE``."""
+    return [speed_spread(losses(frame, name)) for name in OTHERWISE]
+
+
+def again(frame: Frame) -> Any:
+    """The losses [10] of the epoch in which the batches left out come again."""
+    return updates(frame, "left-out")[-10:]
+
+
+def without(frame: Frame) -> tuple[Any, Any]:
+    """Losses [10] of the epoch in which two batches come again, and of the same epoch had they not been left out.
+
+    Raises Missing where the two were not fully trained when they were left out.
+    """
+    found = updates(frame, "left-out")
+    before = done(found[: 10 * SINCE].reshape(-1, 10))[list(FASTEST)]
+    finite(before.max(), f"two batches that are fully trained by epoch {SINCE}")
+    return again(frame), losses(frame, "iid")[SINCE + FURTHER]
+
+
+@IID.quantity("again", ["left-out"])
+def both_losses(frame: Frame) -> list[float]:
+    """The mean loss of the two batches that come again, and of the others in that epoch."""
+    ours = again(frame)
+    return [float(ours[list(FASTEST)].mean()), float(np.delete(ours, FASTEST).mean())]
+
+
+def left_out(frame: Frame) -> str:
+    theirs, others = both_losses(frame)
+    trained = without(frame)[1].mean()
+    return f"{theirs:.4f} of the two left out, {others:.4f} of the others; {trained:.4f} of all ten trained on"
+
+
+@IID.quantity("trained-add-little", ["iid", "left-out"], note=left_out)
+def add_little(frame: Frame) -> float:
+    """By how much the mean loss of the ten is higher where the two fastest were left out."""
+    ours, trained = without(frame)
+    return float(ours.mean() - trained.mean())
+
+
 # ---------------------------------------------------------------- Fig. 1b: batch i holds class i
 
 
@@ -204,16 +285,21 @@ SINGLE.quantity("floor", ["single"])(partial(floor, "single"))
 
 
 def table(group: str, frame: Frame) -> pd.DataFrame:
-    """A row per epoch and batch: its loss in nats."""
+    """A row per epoch and batch: its loss in nats, and whether it came again after being left out."""
     rows = pd.DataFrame(losses(frame.needed([group]), group)).rename_axis(index="epoch", columns="batch")
-    return rows.stack().rename("loss").reset_index()
+    found = rows.stack().rename("loss").reset_index().assign(again=False)
+    if not frame.whole("left-out"):
+        return found
+    apart = pd.DataFrame({"epoch": SINCE + FURTHER, "batch": FASTEST, "loss": again(frame)[list(FASTEST)]})
+    return pd.concat([found, apart.assign(again=True)], ignore_index=True)
 
 
 def draw(
     group: str, length: int, what: str, at_400: list[str], trained: list[str], frame: Frame, figure: Figure
 ) -> None:
     """Ten curves over the paper's length even where ours is shorter, with what the text prints in open markers."""
-    rows, axes = table(group, frame), figure.subplots()
+    drawn, axes = table(group, frame), figure.subplots()
+    rows, apart = drawn[~drawn["again"]], drawn[drawn["again"]]
     look: dict[str, Any] = {"linewidth": 0.6, "palette": "tab10", "legend": "full", "errorbar": None}
     sns.lineplot(rows, x="epoch", y="loss", hue="batch", estimator=None, ax=axes, **look)
     axes.axhline(TRAINED, color="0.3", linestyle="--", linewidth=1, label=f"trained: below {TRAINED:g}")
@@ -222,6 +308,8 @@ def draw(
         axes.axvspan(epochs, length, color="0.5", alpha=0.12, linewidth=0)
         axes.text((epochs + length) / 2, 1.2, f"run: {epochs} of {length} epochs", ha="center")
     axes.set(xlim=(0, length), yscale="log", ylim=(1e-3, 4), xlabel="epoch (each batch once)", ylabel="loss (nats)")
+    if len(apart):
+        axes.plot(apart["epoch"], apart["loss"], "ks", markersize=5, label=f"9 and 0, left out\nsince epoch {SINCE}")
     for claim in at_400:
         axes.plot(400, printed_value(claim), "o", markersize=7, label="printed: batches 3, 4", **PRINTED)
     for claim in trained:

@@ -85,7 +85,7 @@ StoreOption = Annotated[Path, place("folder of runs", "--store")]
 SourceOption = Annotated[
     Path | None, place("folder of runs, or an exported file; committed evidence lies beneath", "--store")
 ]
-DataOption = Annotated[Path | None, place("folder of data sets in the Hub's layout", "--data")]
+DataOption = Annotated[Path | None, place("folder of data sets as the Hub or torchvision lays them out", "--data")]
 Formats = Annotated[list[Format], typer.Option("--format", help="file format; give it again for more")]
 Json = Annotated[bool, typer.Option("--json", help="one JSON document on stdout")]
 DeviceOption = Annotated[Device, typer.Option(help="where gradients are computed")]

@@ -268,6 +268,33 @@ class Balanced(_FixedBatches):
         super().__init__(torch.cat(parts, dim=1))
 
 
+class LeftOut(Order):
+    """An order of which some batches of every epoch are left out for a while: the epochs are then shorter."""
+
+    def __init__(self, order: Order, batches: Sequence[int], since: int, until: int) -> None:
+        """``batches``: their places in an epoch; left out from epoch ``since`` to the last one before ``until``.
+
+        Raises:
+            ValueError: a place outside an epoch, named twice, or none that stays; epochs out of order.
+        """
+        places = range(order.batches_per_epoch)
+        stay = [place for place in places if place not in batches]
+        if not stay or len(stay) + len(batches) != len(places) or not 0 <= since <= until:
+            raise ValueError(
+                f"cannot leave out batches {list(batches)} of {len(places)} in epochs {since} to {until}"
+            )
+        self.order, self.batch, self.batches_per_epoch = order, order.batch, order.batches_per_epoch
+        self._stay, self._since, self._until = torch.tensor(stay), since, until
+
+    def indices(self, numbers: Tensor, workers: Tensor | None = None) -> Tensor:
+        whole, short = self.batches_per_epoch, len(self._stay)
+        over = numbers - self._since * whole  # batches since the first short epoch
+        after = over - (self._until - self._since) * short  # batches since the last
+        inside = (self._since + over // short) * whole + self._stay[over % short]
+        there = torch.where(after < 0, inside, self._until * whole + after)
+        return self.order.indices(torch.where(over < 0, numbers, there), workers)
+
+
 def _members(targets: Tensor, seed: int) -> list[Tensor]:
     """The examples of each class that occurs, ascending by class, each list in a permutation of its own."""
     found = [torch.nonzero(targets == label).flatten() for label in targets.unique(sorted=True)]

@@ -62,6 +62,12 @@ class Transform:
         return replace(self, shift=self.shift.to(device), scale=self.scale.to(device), dtype=dtype)
 
 
+def check_rule(rule: str) -> None:
+    """Raise ValueError for a transform that does not exist."""
+    if rule not in RULES:
+        raise ValueError(f"transform {rule!r} does not exist; choose one of {', '.join(RULES)}")
+
+
 def fit(rule: str, inputs: Tensor, size: int | None = None) -> Transform:
     """The transform called ``rule``, its statistics taken from the training set.
 
@@ -73,8 +79,7 @@ def fit(rule: str, inputs: Tensor, size: int | None = None) -> Transform:
     Raises:
         ValueError: unknown rule, a size that no equal margin reaches, or pixels without any variation.
     """
-    if rule not in RULES:
-        raise ValueError(f"transform {rule!r} does not exist; choose one of {', '.join(RULES)}")
+    check_rule(rule)
     margin = 0
     if size is not None:
         height, width = inputs.shape[-2:]

@@ -233,7 +233,7 @@ def experiment(
                 if variant:
                     full = f"{label}, {variant}"
                     _check(f"{name}, {full!r}", each, known())
-                found[full] = _runs(each, known().sizes["train"], share * epochs, min(count, seeds))
+                found[full] = _runs(each, _examples(each, known()), share * epochs, min(count, seeds))
         return found
 
     whole = panel(f"{name}/curves", title or f"{name}: test error of each method", plan)
@@ -267,7 +267,12 @@ def _check(place: str, spec: RunSpec, data: Facts) -> None:
             check_parts(stage.settings, data.shape)
             batch, workers = stage.settings["batch"], stage.settings["workers"]
             if stage.settings["order"]["kind"] in COUNTED:
-                make_order(stage.settings["order"], torch.empty(data.sizes["train"]), batch, workers, 0)
+                make_order(stage.settings["order"], torch.empty(_examples(stage, data)), batch, workers, 0)
+
+
+def _examples(spec: RunSpec, data: Facts) -> int:
+    """Training examples of an epoch: all, or the subset that the settings ask for."""
+    return len(range(data.sizes["train"])[: spec.settings["data"].get("subset")])
 
 
 def _check_sweep(name: str, sweep: Mapping[str, Sequence[Any]], specs: Sequence[RunSpec]) -> None:

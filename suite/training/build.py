@@ -61,6 +61,16 @@ SOLVERS: Table[type[Any]] = Table(
         "lars": LARS,
     },
 )
+
+
+def left_out(made: Order, without: Mapping[str, Any] | None) -> Order:
+    """An order without ``batches`` from the epoch ``since`` until another, or the whole of it."""
+    if without is None:
+        return made
+    check_options("order without", order.LeftOut, 1, without)
+    return order.LeftOut(made, **without)
+
+
 # Functions of targets [N], examples of a batch, workers, seed and their own options that return an Order.
 ORDERS: Table[Callable[..., Order]] = Table(
     "order",
@@ -75,8 +85,8 @@ ORDERS: Table[Callable[..., Order]] = Table(
         "single-class": lambda targets, batch, workers, seed, batches=None: order.SingleClass(
             targets.cpu(), batch, seed, batches
         ),
-        "balanced": lambda targets, batch, workers, seed, batches: order.Balanced(
-            targets.cpu(), batch, seed, batches
+        "balanced": lambda targets, batch, workers, seed, batches, without=None: left_out(
+            order.Balanced(targets.cpu(), batch, seed, batches), without
         ),
     },
 )
@@ -236,6 +246,7 @@ def check_parts(settings: Mapping[str, Any], shape: Sequence[int]) -> None:
     solver = make_optimizer(settings["descent"], FlatModule(construct(**thaw(settings["model"]))))
     batches = 2  # of an epoch, which only the data tell: the fewest that every algorithm takes
     make_algorithm(settings["algorithm"], solver, in_process(settings.get("workers", 1)), batches)
+    transforms.check_rule(settings["data"].get("transform", "scale"))
     if "augment" in settings:
         make_augmentation(settings, shape)
     if "schedule" in settings:

@@ -136,6 +136,11 @@ class TrainingRun:
                     self.state = self.algorithm.init(self.warm_start())
                 self.evaluate()
         self.saved = time.monotonic()
+        self.report()
+
+    def report(self) -> None:
+        """Say which share of its updates the run has made."""
+        self.context.report(self.t / self.updates)
 
     def warm_start(self) -> torch.Tensor:
         """The weights [d] that the training before this one ends with.
@@ -155,10 +160,11 @@ class TrainingRun:
         if self.t % self.evaluate_every == 0 or self.t == self.updates:
             with self.clock.paused():
                 self.evaluate()
-            self.context.report(self.t / self.updates)
+            self.report()
         if time.monotonic() - self.saved > self.context.checkpoint_seconds or self.context.late:
             with self.clock.paused():
                 self.save()
+            self.report()  # tests may be hours apart
             if self.context.late:
                 raise OutOfTime
 

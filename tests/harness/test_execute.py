@@ -209,11 +209,14 @@ def test_a_spoiled_checkpoint_means_starting_again_to_the_same_bits(around: Runn
 def test_a_checkpoint_is_written_when_it_is_due_and_not_before(
     around: RunnerConfig, monkeypatch: pytest.MonkeyPatch, seconds: float, written: int
 ):
-    saved, save = [], checkpoint.save
+    saved, save, told = [], checkpoint.save, list[float]()
     monkeypatch.setattr(checkpoint, "save", lambda *given: (saved.append(given), save(*given)))
     spec = toy.digits(updates=6)
-    assert execute(spec, experiment, replace(around, checkpoint_seconds=seconds)).state == "stored"
+    assert execute(spec, experiment, replace(around, checkpoint_seconds=seconds), told.append).state == "stored"
     assert len(saved) == written
+    assert (1 / 6 in told) == bool(written)  # a checkpoint says how far the run is, where no test does
+    evaluations = Store(around.store).read(spec.id).curve("evaluations")
+    assert evaluations["update"].tolist() == [0, 6]  # the end too, which is not on the grid
 
 
 def test_a_budget_that_ends_while_the_execution_is_measured_leaves_nothing_begun(around: RunnerConfig):

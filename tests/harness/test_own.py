@@ -150,6 +150,8 @@ MISTYPED = {
     '{"drops": [[10, -1.0]]}': "multiplies the rate from there on, 0 or more",
     '{"rate": "0.1"}': "rate='0.1' must be a number, 0 or more",
     '{"batch": 1500}': "mine, 'SGD': batch=1500 does not fit 1,400 examples",
+    '{"data": {"subset": 10}}': "does not fit 10 examples",
+    '{"data": {"transform": "sclae"}}': "transform 'sclae' does not exist; choose one of",
     '{"rate": Ellipsis}': "settings.rate: Ellipsis is not a plain finite value",
     '{"descent": "torch"}': "descent='torch' must be settings by name",
     '{"algorithm": {"name": "crossbow", "alhpa": 0.1}}': "unexpected keyword argument 'alhpa'",
@@ -185,6 +187,14 @@ def test_of_a_part_the_settings_that_a_method_does_not_name_stay(package):
     )
     sgd = package.load().PAPER.artifacts[0].runs("smoke")["SGD"][0]
     assert sgd.settings["descent"] == {"rule": "torch", "momentum": 0.5, "decay": 0.0}
+
+
+def test_an_epoch_of_a_subset_has_as_many_examples(package):
+    text, updates = package.code.read_text(), []
+    for method in ('{"data": {"subset": 1400}}', '{"data": {"subset": 700}}'):
+        package.code.write_text(text.replace('{"algorithm": {"name": "sgd"}}', method))
+        updates.append(package.load().PAPER.artifacts[0].runs("paper")["SGD"][0].settings["updates"])
+    assert updates == [875, 438]  # half of them, rounded up
 
 
 def test_pictures_pairs_and_tables_of_the_hub_become_arrays():

@@ -80,6 +80,21 @@ def test_the_fastest_two_stay_trained_but_for_their_spikes() -> None:
         measured("isgd/fig1a/stay-trained", cycles(losses[:1209]))
 
 
+def test_what_two_batches_lose_that_are_left_out_is_seen_when_they_come_again() -> None:
+    """All lie at 0.004 from epoch 300 on; after 500 epochs of eight the two left out are at 0.1 or at 0.03."""
+    whole = np.where(np.arange(1000)[:, None] < 300, 1.0, np.full(10, 0.004))
+    short = np.concatenate([whole[:338].ravel(), np.full(8 * 500, 0.003), whole[0]])
+    name = "isgd/fig1a/trained-add-little"
+    for loss, said in ((0.1, "not reproduced"), (0.03, "reproduced")):
+        short[-10:] = [loss, *[0.003] * 8, loss]
+        frame = frame_of({"iid": [cycle(whole)], "left-out": [cycle(short)]})
+        assert measured(name, frame).values == (pytest.approx((2 * loss + 8 * 0.003) / 10 - 0.004),)
+        assert verdict(name, frame) == said
+    whole[:] = 1.0
+    with pytest.raises(Missing, match="fully trained by epoch 338"):
+        measured(name, frame_of({"iid": [cycle(whole)], "left-out": [cycle(np.ones(7390))]}))
+
+
 @pytest.mark.parametrize("steps", [STEPS, [*STEPS[:8], *STEPS[:7:-1]]], ids=["8 first", "9 first"])
 def test_late_variation_is_that_of_the_steadier_batch(steps: Sequence[int]) -> None:
     """From epoch 1120 on 0.004 +- 0.002 and +- 0.003; a spike after 200 epochs does not count."""
@@ -117,6 +132,20 @@ def test_speeds_of_losses_that_fall_at_once_are_those_of_what_is_there() -> None
     assert measured("isgd/fig1b/independent-speeds", cycles(losses)).values == (pytest.approx(wanted),)
     with pytest.raises(Missing, match="halve within 100 epochs"):
         measured("isgd/fig1b/independent-speeds", cycles(shares))
+
+
+@pytest.mark.parametrize(("widest", "said"), [(0.09, "reproduced"), (0.11, "not reproduced")])
+def test_each_setting_that_is_left_open_has_its_speeds(widest: float, said: str) -> None:
+    """Ten losses in fixed proportions from 1 - spread / 2 to 1 + spread / 2 of a mean that halves at epoch 51."""
+    spreads = [0.02, 0.03, widest, 0.05]
+    falls = [
+        np.outer(1 - np.arange(100) / 100, np.linspace(1 - spread / 2, 1 + spread / 2, 10)) for spread in spreads
+    ]
+    frame = frame_of({name: [cycle(each)] for name, each in zip(fig1.OTHERWISE, falls, strict=True)})
+    found = measured("isgd/fig1a/one-speed", frame)
+    assert found.values == pytest.approx(spreads)
+    assert "51 (full network)" in found.note
+    assert verdict("isgd/fig1a/one-speed", frame) == said
 
 
 def test_correlation_is_of_changes_from_epoch_to_epoch() -> None:
