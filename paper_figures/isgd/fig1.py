@@ -41,10 +41,11 @@ def cycle(profile: str, kind: str) -> tuple[RunSpec, ...]:
     """SGD on ten batches in a fixed cycle, 1,000 pictures each as printed for Fig. 1a."""
     sizes = {"smoke": (100, 30), "reduced": (1000, 40), "paper": (1000, EPOCHS[kind])}
     batch, epochs = sizes[profile]
-    return descent({**(DIGITS if profile == "smoke" else CIFAR), "batch": batch}, 10 * epochs, kind)
+    return train_ten({**(DIGITS if profile == "smoke" else CIFAR), "batch": batch}, 10 * epochs, kind)
 
 
-def descent(base: dict[str, Any], updates: int, kind: str = "balanced", **more: Any) -> tuple[RunSpec, ...]:
+def train_ten(base: dict[str, Any], updates: int, kind: str = "balanced", **more: Any) -> tuple[RunSpec, ...]:
+    """SGD on ten batches in a fixed cycle; ``more`` says of their order what else is to be said."""
     order = {"kind": kind, "batches": 10, **more}
     return (train(base, 0, algorithm={"name": "sgd"}, updates=updates, every=updates, order=order),)
 
@@ -65,8 +66,8 @@ def iid(profile: str) -> Groups:
     if profile == "paper":
         base, apart = {**CIFAR, "batch": 1000}, {"batches": FASTEST, "since": SINCE, "until": SINCE + FURTHER}
         updates = 10 * SINCE + (10 - len(FASTEST)) * FURTHER + 10
-        groups["left-out"] = descent(base, updates, without=apart)
-        groups |= {name: descent({**base, **other}, 10 * epochs) for name, (other, epochs) in OTHERWISE.items()}
+        groups["left-out"] = train_ten(base, updates, without=apart)
+        groups |= {name: train_ten({**base, **other}, 10 * epochs) for name, (other, epochs) in OTHERWISE.items()}
     return groups
 
 
