@@ -135,8 +135,9 @@ class TrainingRun:
                 if "warmstart" in self.spec.settings:
                     self.state = self.algorithm.init(self.warm_start())
                 self.evaluate()
+            else:
+                self.report()
         self.saved = time.monotonic()
-        self.report()
 
     def report(self) -> None:
         """Say which share of its updates the run has made."""

@@ -7,7 +7,7 @@ from statistics import median
 import pytest
 
 from paper_figures.crossbow import settings
-from paper_figures.crossbow.fig10 import factor, implied_hours, reduction
+from paper_figures.crossbow.fig10 import implied_hours, reduction
 from paper_figures.crossbow.fig13 import EIGHT_GPUS
 from paper_figures.crossbow.fig16 import implied_epochs
 from paper_figures.crossbow.readings import epochs_to_accuracy
@@ -16,6 +16,11 @@ from suite.papers.catalogue import printed_value
 
 def value(claim: str) -> float:
     return printed_value(f"crossbow/{claim}")
+
+
+def factor(percent_less: float) -> float:
+    """How many times as fast something is that needs so many per cent less time."""
+    return 1 / (1 - percent_less / 100)
 
 
 def test_arithmetic_on_printed_numbers() -> None:
