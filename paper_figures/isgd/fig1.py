@@ -8,7 +8,7 @@ paper concludes that batches should be trained inconsistently: longer where the 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -26,13 +26,12 @@ WINDOW = 20  # epochs whose median tells a batch that is done from a low point
 FASTEST = (9, 0)  # of the stored run the first two batches that are fully trained
 SINCE = 338  # the first epoch in which both are
 FURTHER = 500  # epochs for which the paper goes on training two batches that are (2.3.2)
-DESCENT = CIFAR["descent"]
 # What the paper does not print, otherwise than in Caffe's solver of the quick network, for epochs enough to halve the
 # loss. It may have trained the full network (2.3.1: "an exemplary convolutional neural network").
 OTHERWISE: dict[str, tuple[dict[str, Any], int]] = {
     "a fifth of the rate": ({"rate": CIFAR["rate"] / 5}, 150),
     "thrice the rate": ({"rate": CIFAR["rate"] * 3}, 40),
-    "no momentum": ({"descent": {**DESCENT, "momentum": 0.0}}, 260),
+    "no momentum": ({"descent": {**CIFAR["descent"], "momentum": 0.0}}, 260),
     "full network": ({"model": {"name": "caffe_cifar_full"}}, 100),
 }
 
@@ -44,8 +43,8 @@ def cycle(profile: str, kind: str) -> tuple[RunSpec, ...]:
     return train_ten({**(DIGITS if profile == "smoke" else CIFAR), "batch": batch}, 10 * epochs, kind)
 
 
-def train_ten(base: dict[str, Any], updates: int, kind: str = "balanced", **more: Any) -> tuple[RunSpec, ...]:
-    """SGD on ten batches in a fixed cycle; ``more`` says of their order what else is to be said."""
+def train_ten(base: Mapping[str, Any], updates: int, kind: str = "balanced", **more: Any) -> tuple[RunSpec, ...]:
+    """SGD on ten batches in a fixed cycle; ``more`` are other settings of their order."""
     order = {"kind": kind, "batches": 10, **more}
     return (train(base, 0, algorithm={"name": "sgd"}, updates=updates, every=updates, order=order),)
 
@@ -64,7 +63,7 @@ def iid(profile: str) -> Groups:
     """
     groups = {"iid": cycle(profile, "balanced")}
     if profile == "paper":
-        base, apart = {**CIFAR, "batch": 1000}, {"batches": FASTEST, "since": SINCE, "until": SINCE + FURTHER}
+        base, apart = groups["iid"][0].settings, {"batches": FASTEST, "since": SINCE, "until": SINCE + FURTHER}
         updates = 10 * SINCE + (10 - len(FASTEST)) * FURTHER + 10
         groups["left-out"] = train_ten(base, updates, without=apart)
         groups |= {name: train_ten({**base, **other}, 10 * epochs) for name, (other, epochs) in OTHERWISE.items()}
@@ -72,7 +71,7 @@ def iid(profile: str) -> Groups:
 
 
 IID = panel("a", "i.i.d.", iid, "batch, falling together")
-both = lambda profile: {"iid": cycle(profile, "balanced"), "single": cycle(profile, "single-class")}
+both = lambda profile: {"iid": IID.runs(profile)["iid"], "single": cycle(profile, "single-class")}
 SINGLE = panel("b", "single-class", both, "single-class batch, each by itself")
 
 

@@ -8,6 +8,7 @@ says it uses), zeta equal to the learning rate. Of the decay Eq. 7 says "normall
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from itertools import pairwise, product
 from typing import Any
@@ -59,7 +60,7 @@ def isgd(rate: float, **changes: Any) -> dict[str, Any]:
 
 
 def train(
-    base: dict[str, Any], seed: int, *, algorithm: dict[str, Any], updates: int, every: int, **more: Any
+    base: Mapping[str, Any], seed: int, *, algorithm: dict[str, Any], updates: int, every: int, **more: Any
 ) -> RunSpec:
     """A training run: ``updates`` gradient evaluations, tested every ``every`` of them."""
     evaluate = {"every": every, **more.pop("evaluate", {})}

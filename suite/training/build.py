@@ -61,16 +61,6 @@ SOLVERS: Table[type[Any]] = Table(
         "lars": LARS,
     },
 )
-
-
-def left_out(made: Order, without: Mapping[str, Any] | None) -> Order:
-    """An order without ``batches`` from the epoch ``since`` until another, or the whole of it."""
-    if without is None:
-        return made
-    check_options("order without", order.LeftOut, 1, without)
-    return order.LeftOut(made, **without)
-
-
 # Functions of targets [N], examples of a batch, workers, seed and their own options that return an Order.
 ORDERS: Table[Callable[..., Order]] = Table(
     "order",
@@ -85,8 +75,8 @@ ORDERS: Table[Callable[..., Order]] = Table(
         "single-class": lambda targets, batch, workers, seed, batches=None: order.SingleClass(
             targets.cpu(), batch, seed, batches
         ),
-        "balanced": lambda targets, batch, workers, seed, batches, without=None: left_out(
-            order.Balanced(targets.cpu(), batch, seed, batches), without
+        "balanced": lambda targets, batch, workers, seed, batches: order.Balanced(
+            targets.cpu(), batch, seed, batches
         ),
     },
 )
@@ -201,26 +191,33 @@ def make_network(settings: Mapping[str, Any], run_seed: int, device: str, dtype:
     return module.to(device=device, dtype=dtype)
 
 
-def named_order(settings: Mapping[str, Any]) -> tuple[Callable[..., Order], str, dict[str, Any]]:
-    """What makes the order named by ``kind``, how workers share it, and the other settings as its options."""
+def named_order(
+    settings: Mapping[str, Any],
+) -> tuple[Callable[..., Order], str, dict[str, Any] | None, dict[str, Any]]:
+    """What makes the order named by ``kind``, how workers share it, what it is ``without``, and its other options."""
     values = thaw(settings)
-    kind, share = values.pop("kind"), values.pop("share", "own")
+    kind, share, without = values.pop("kind"), values.pop("share", "own"), values.pop("without", None)
     if share not in ("own", "split", "pool"):
         raise ValueError(f"order share={share!r} must be one of own, split, pool")
     if kind in PARTITIONS and share != "own":
         raise ValueError(f"order {kind} gives each worker its own part of the data; share={share!r} must be own")
+    if without is not None:
+        check_options("order without", order.LeftOut, 1, without)
     check_options(f"order {kind}", ORDERS[kind], 4, values)
-    return ORDERS[kind], share, values
+    return ORDERS[kind], share, without, values
 
 
 def make_order(settings: Mapping[str, Any], targets: Tensor, batch: int, workers: int, order_seed: int) -> Order:
     """The batch order named by ``kind``; ``batch`` is what one worker reads in one turn.
 
     ``split`` cuts every batch of batch x workers examples over the workers, ``pool`` deals whole batches out.
+    ``without`` leaves batches out of some epochs (:class:`suite.data.order.LeftOut`).
     """
-    make, share, options = named_order(settings)
+    make, share, without, options = named_order(settings)
     joint = batch * workers if share == "split" else batch
     made = make(targets, joint, workers, order_seed, **options)
+    if without is not None:
+        made = order.LeftOut(made, **without)
     if share == "split":
         made = order.SplitBatch(made, workers)
     elif share == "pool":

@@ -7,7 +7,7 @@ import torch
 from engine_cases import digits, problem
 
 from suite.data import images
-from suite.data.order import FixedCycle
+from suite.data.order import FixedCycle, LeftOut
 from suite.spec import RunSpec
 from suite.training.build import assemble, make_order
 from suite.training.numerics import choose
@@ -27,6 +27,9 @@ def test_workers_read_the_same_batch_parts_of_one_or_batches_of_a_common_pool():
     assert torch.equal(unnamed, own)
     assert torch.equal(split.flatten(), sixes.indices(numbers[:1])[0])
     assert torch.equal(pool, pairs.indices(torch.arange(15, 18)))
+    without = {"batches": [1, 4], "since": 0, "until": 9}
+    shortened = make_order({"kind": "fixed-cycle", "share": "pool", "without": without}, TARGETS, 2, 3, 7)
+    assert torch.equal(shortened.indices(numbers, WORKERS), LeftOut(pairs, **without).indices(torch.arange(15, 18)))
 
 
 @pytest.mark.parametrize("order", [{"kind": "sorted"}, {"kind": "shuffled", "share": "all"}], ids=str)

@@ -166,6 +166,7 @@ MISTYPED = {
     '{"algorithm": {"name": "crossbow", "alpha": 7.0}}': "mine, 'SGD': crossbow: alpha=7.0 must lie in (0, 1]",
     '{"augment": {"crop": 9}}': "mine, 'SGD': crop=9 exceeds pictures of 8x8",
     '{"order": {"kind": "partitioned", "share": "pool"}}': "order partitioned gives each worker its own part of",
+    '{"order": {"kind": "shuffled", "without": {"batches": [0]}}}': "order without: missing a required argument",
     '{"order": {"knid": "shuffled"}}': "order shuffled: got an unexpected keyword argument 'knid'",
     '{"warmstart": {"rate": 0.1}}': "warmstart has no updates",
 }
