@@ -18,9 +18,7 @@ def value(claim: str) -> float:
     return printed_value(f"crossbow/{claim}")
 
 
-def factor(percent_less: float) -> float:
-    """How many times as fast something is that needs so many per cent less time."""
-    return 1 / (1 - percent_less / 100)
+factor = lambda percent_less: 1 / (1 - percent_less / 100)  # how many times as fast
 
 
 def test_arithmetic_on_printed_numbers() -> None:

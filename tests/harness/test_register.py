@@ -282,11 +282,8 @@ def test_a_number_that_moved_while_its_runs_did_not_is_exploratory(home: Path) -
     assert verdict(store) == now
     register.append(home, [line | {"moved": before}])
     found = verdict(store)
-    assert (found.verdict, found.measured.values, found.exploratory.verdict) == (
-        "not reproduced",
-        (0.9,),
-        "reproduced",
-    )
+    assert (found.verdict, found.exploratory.verdict) == ("not reproduced", "reproduced")
+    assert found.measured.values == (0.9,)
 
 
 def test_a_moved_number_is_kept_until_the_register_gives_a_reason(

@@ -43,9 +43,8 @@ def test_batches_are_done_where_the_median_of_20_epochs_is_low() -> None:
     assert measured("isgd/fig1b/b6-b7-done", frame).values == (1410,)
     for name in ("isgd/fig1a/floor", "isgd/fig1b/floor"):
         assert measured(name, frame).values == (pytest.approx(0.00275),)  # the median of 0.0005 to 0.005
-    cut = cycles(
-        losses[:1150]
-    )  # batches 3, 4 and 6 are not done: the others end with 0.001, 0.002, 0.003, 0.006, ...
+    # Batches 3, 4 and 6 are not done at epoch 1150: the others end with 0.001, 0.002, 0.003, 0.006, ...
+    cut = cycles(losses[:1150])
     assert measured("isgd/fig1a/all-done", cut).spans == ((1150, 1150, fig1.NEVER),)
     assert measured("isgd/fig1a/b7-still-training", cut).values == (440,)
     assert measured("isgd/fig1b/floor", cut).values == (pytest.approx(0.003),)
@@ -54,10 +53,8 @@ def test_batches_are_done_where_the_median_of_20_epochs_is_low() -> None:
 def test_an_epoch_that_was_not_finished_does_not_count() -> None:
     frame = cycles(stepped(STEPS))
     table = frame.stored["iid seed 0"].curve("updates")
-    assert fig1.losses(frame_of({"iid": [{"tables": {"updates": table[:-3].to_dict("list")}}]}), "iid").shape == (
-        1799,
-        10,
-    )
+    cut = frame_of({"iid": [{"tables": {"updates": table[:-3].to_dict("list")}}]})
+    assert fig1.losses(cut, "iid").shape == (1799, 10)
 
 
 def test_a_low_point_is_no_completion_and_a_later_disturbance_no_end_of_it() -> None:
@@ -138,10 +135,8 @@ def test_speeds_of_losses_that_fall_at_once_are_those_of_what_is_there() -> None
 def test_each_setting_that_is_left_open_has_its_speeds(widest: float, said: str) -> None:
     """Ten losses in fixed proportions from 1 - spread / 2 to 1 + spread / 2 of a mean that halves at epoch 51."""
     spreads = [0.02, 0.03, widest, 0.05]
-    falls = [
-        np.outer(1 - np.arange(100) / 100, np.linspace(1 - spread / 2, 1 + spread / 2, 10)) for spread in spreads
-    ]
-    frame = frame_of({name: [cycle(each)] for name, each in zip(fig1.OTHERWISE, falls, strict=True)})
+    mean, shares = 1 - np.arange(100) / 100, [np.linspace(1 - each / 2, 1 + each / 2, 10) for each in spreads]
+    frame = frame_of({name: [cycle(np.outer(mean, s))] for name, s in zip(fig1.OTHERWISE, shares, strict=True)})
     found = measured("isgd/fig1a/one-speed", frame)
     assert found.values == pytest.approx(spreads)
     assert "51 (full network)" in found.note
