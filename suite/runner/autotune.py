@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import math
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
@@ -27,6 +28,7 @@ from suite.training.numerics import FIELDS, sound, synchronise
 
 Name = TypeVar("Name", bound=Hashable)
 SHORT = 10  # spells of rest
+HOPELESS = 2.0  # times the fastest side's seconds
 _late: ContextVar[Callable[[], bool]] = ContextVar("late", default=lambda: False)
 
 
@@ -52,10 +54,13 @@ def alternating(
     clock: Callable[[], float] = time.perf_counter,
     rest: float = 0.0,
     report: Callable[[float], None] = lambda share: None,
+    long: float = math.inf,
 ) -> dict[Name, list[float]]:
     """Seconds of each side, measured in turns so that slow drifts of the machine hit all alike.
 
     One warm-up of each is left out. Every side must return only when its work is done (a GPU synchronised).
+    A side whose warm-up takes more than ``long`` seconds, and more than twice those of the fastest, is not called
+    again: these are its seconds.
     Threads of a framework turn round for some milliseconds after their work and take the core from whoever comes
     next: with ``rest`` a side that is done within ``SHORT`` such spells first waits one and makes a call untimed.
     ``report`` is told the share that is done. Raises ValueError for fewer than one repeat, and OutOfTime within
@@ -65,8 +70,9 @@ def alternating(
         raise ValueError(f"repeats={repeats} must be at least 1")
     found: dict[Name, list[float]] = {name: [] for name in sides}
     taken = dict.fromkeys(sides, 0.0)  # by the latest call
+    turns = dict(sides)
     for repeat in range(-1, repeats):
-        for name, side in sides.items():
+        for name, side in turns.items():
             if taken[name] < SHORT * rest:
                 time.sleep(rest)
                 side()
@@ -76,6 +82,10 @@ def alternating(
             if repeat >= 0:
                 found[name].append(taken[name])
             leave_if_late()
+        if repeat < 0:
+            most = max(long, HOPELESS * min(taken.values()))
+            found |= {name: [seconds] for name, seconds in taken.items() if seconds > most}
+            turns = {name: side for name, side in sides.items() if not found[name]}
         report((repeat + 2) / (repeats + 1))
     return found
 
@@ -92,13 +102,14 @@ def preferred(
     """The name with the least median time, unless ``simple`` is within ``margin`` of it (a share of its time).
 
     ``steady`` is the margin where the other was faster in every repeat; values of the same place were taken in the
-    same turn. None: the same margin. Raises ValueError if ``simple`` was not measured.
+    same turn, and one that was slow at once has no other. None: the same margin. Raises ValueError if ``simple`` was
+    not measured.
     """
     if simple not in seconds:
         raise ValueError(f"{simple!r} was not measured; there are {list(seconds)}")
     middle = {name: median(row) for name, row in seconds.items()}
     best = min(middle, key=lambda name: middle[name])
-    if steady is not None and all(a < b for a, b in zip(seconds[best], seconds[simple], strict=True)):
+    if steady is not None and all(a < b for a, b in zip(seconds[best], seconds[simple], strict=False)):
         margin = steady
     return simple if middle[best] > middle[simple] * (1 - margin) else best
 
@@ -110,6 +121,7 @@ WORTH_SECONDS = 5.0
 # every repeat, which noise alone does once in 128 times.
 MARGIN, STEADY = 0.05, 0.02
 REPEATS = 7
+LONG = 1.0  # seconds of an update; sixteen learners of ResNet-32 take twenty, and nine by six ways half an hour
 REST = 0.02  # seconds, after which torch's threads have gone to sleep
 FEWEST_BATCHES = 2  # of an epoch, below which ISGD has no chart
 # What a search leaves to its driver, and how updates that are timed come to no test.
@@ -237,9 +249,9 @@ def measure_training(spec: RunSpec, execution: Mapping[str, Any]) -> dict[str, A
     calls, builds, refused = ways(spec, execution)
     refused |= failing(calls)
     if device == "cpu" and execution["threads"] == 1:
-        seconds = alternating(calls, REPEATS, time.thread_time)
+        seconds = alternating(calls, REPEATS, time.thread_time, long=LONG)
     else:
-        seconds = alternating(calls, REPEATS, rest=REST if device == "cpu" else 0.0)
+        seconds = alternating(calls, REPEATS, rest=REST if device == "cpu" else 0.0, long=LONG)
     middle = {way: median(taken) for way, taken in seconds.items()}
     chosen = preferred(seconds, DEFAULT, MARGIN, STEADY)
     return {

@@ -119,7 +119,7 @@ def timed(monkeypatch: pytest.MonkeyPatch) -> dict:
     """The ways of a measurement in which nothing runs; all take a second but those that are named here."""
     seen: dict = {"seconds": {}}
 
-    def alternating(sides, repeats, *clock):
+    def alternating(sides, repeats, *clock, **limits):
         seen["ways"] = {str(way) for way in sides}
         return {way: [seen["seconds"].get(str(way), 1.0)] * repeats for way in sides}
 
@@ -226,6 +226,24 @@ def test_interleaved_calls_take_turns():
     calls = {"a": call("a", iter([9.0, 1.0, 1.0, 50.0])), "b": call("b", iter([9.0, 2.0, 3.0, 2.0]))}
     assert alternating(calls, 3, lambda: now[0]) == {"a": [1.0, 1.0, 50.0], "b": [2.0, 3.0, 2.0]}
     assert order == ["a", "b"] * 4
+
+
+def test_a_side_that_takes_twice_as_long_and_longer_than_allowed_is_called_once():
+    now, called = [0.0], []
+
+    def taking(seconds):
+        def run():
+            called.append(seconds)
+            now[0] += seconds
+
+        return run
+
+    calls = {name: taking(seconds) for name, seconds in {"best": 2.0, "near": 3.5, "slow": 4.5}.items()}
+    found = alternating(calls, 2, lambda: now[0], long=3.0)
+    assert found == {"best": [2.0, 2.0], "near": [3.5, 3.5], "slow": [4.5]}
+    assert called.count(4.5) == 1
+    assert preferred(found, "slow", 0.05, 0.02) == "best"
+    assert alternating(calls, 2, lambda: now[0], long=5.0)["slow"] == [4.5, 4.5]
 
 
 def test_a_measurement_ends_with_the_time_that_was_given():
