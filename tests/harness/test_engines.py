@@ -91,7 +91,7 @@ def test_options_that_are_none_are_refused(tmp_path: Path, options: dict, why: s
 
 
 def test_a_worker_is_told_of_the_signal_that_its_batch_shell_gets(tmp_path: Path):
-    worker = "trap 'echo told; exit 3' TERM; sleep 1; kill -USR1 $PPID; sleep 60 & wait"
+    worker = "trap 'echo told; kill $!; exit 3' TERM; sleep 1; kill -USR1 $PPID; sleep 60 & wait"
     script = Slurm().script(Job("n", [["sh", "-c", worker]], tmp_path, options={"signal": "B:USR1@60"}))
     done = subprocess.run(["bash"], input=script, capture_output=True, text=True)
     assert (done.stdout, done.returncode) == ("told\n", 3)
