@@ -63,8 +63,10 @@ def test_a_verdict_is_explained_line_by_line(paper, tmp_path):
 
 def test_an_exploratory_verdict_is_told_beside_the_registered_one(paper):
     later = verdict(exact(12.0), "not reproduced")
-    told = dict(reasons(verdict(exact(10.0), order="amended", exploratory=later), Artifact("fake/fig1", "one")))
+    amended = verdict(exact(10.0), made=claim(refuted_by="a six"), order="amended", exploratory=later)
+    told = dict(reasons(amended, Artifact("fake/fig1", "one")))
     assert (told["register"], told["exploratory"]) == ("no line", f"not reproduced 12: {later.claim.because}")
+    assert told["refuted by"] == "a six (today's rule)"
 
 
 def test_the_reference_implementations_declare_departures():

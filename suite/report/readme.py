@@ -230,8 +230,8 @@ def headline(counted: boards.Board) -> str:
     return (
         f"Of {claims} empirical claims {measured} are measured{_once(counted.single)}, and {decided} of these are "
         f"decided at the size that the claim speaks of{_once(counted.decided_once)}. Today's rule, corrected, leaves "
-        f"{counted.standing} standing. For {first} of the measured rule and runs stand as they were registered "
-        f"before the first of these began.{excused if counted.excused else ''}"
+        f"{counted.standing} standing. For {first} of the measured, rule and runs stand as they were "
+        f"registered before the first run began.{excused if counted.excused else ''}"
     )
 
 

@@ -151,7 +151,7 @@ def reasons(verdict: Verdict, artifact: Artifact) -> Iterator[tuple[str, str]]:
     if rule.also:
         yield "also", "; ".join(rule.also)
     if rule.refuted_by:
-        yield "refuted by", rule.refuted_by
+        yield "refuted by", rule.refuted_by + (" (today's rule)" if verdict.exploratory else "")
     if rule.row_of:
         yield "row of", rule.row_of
     if verdict.rests_on:
