@@ -310,7 +310,7 @@ def _judged(claim: Claim, ours: Estimate, rests: Rests, profile: str, grading: G
         runs=tuple(rests.began),
         digest=rests.digest,
         began=min(rests.began.values(), default=""),
-        uncommitted=sum(not computed_by(run.environment) for run in rests.own),
+        uncommitted=sum([not computed_by(run.environment) for run in rests.own]),
     )
 
 
