@@ -127,7 +127,8 @@ def measure_frame(artifact: Artifact, frame: Frame, wanted: Callable[[str], bool
             result.found[name] = value
             runs = tuple([part.stored[run] for run in ids if run])
             result.rests[name] = Rests(runs, frozenset(ids) - {*value.runs})
-    result.survey = survey(frame.versions, is_timed, is_arithmetic)
+    if frame.versions:
+        result.survey = survey(frame.versions, is_timed, is_arithmetic)
     return result
 
 
