@@ -61,7 +61,7 @@ def few_seeds(groups: Groups, ids: Collection[str]) -> tuple[Groups, str] | None
 
 
 def measurements(
-    artifact: Artifact, source: Runs, profile: str | None = None, *, claimed: bool | None = None
+    artifact: Artifact, source: Runs, profile: str | None = None, *, claimed: bool
 ) -> dict[str, Measurement]:
     """What an artifact's runs say at this profile, or at each, the largest first.
 
@@ -72,21 +72,21 @@ def measurements(
     return {name: measure(artifact, source, artifact.alike(name), claimed) for name in reversed(PROFILES)}
 
 
-def measure(artifact: Artifact, source: Runs, profile: str, claimed: bool | None = None) -> Measurement:
+def measure(artifact: Artifact, source: Runs, profile: str, claimed: bool) -> Measurement:
     """The quantities of an artifact that its stored runs at a profile can answer for.
 
     Quantities that lack seeds are measured on those that are stored too, to be shown: they decide nothing. The same
     runs are measured once in a process.
 
-    ``claimed``: those alone that entries of its paper ask for, or those alone that none asks for; None: both.
+    ``claimed``: those alone that entries of its paper ask for, or those alone that none asks for.
     """
-    asked = frozenset(() if claimed is None else _asked(artifact.id))
+    asked = frozenset(_asked(artifact.id))
     key = None
     with suppress(UnusableRun):
         key = id(artifact), profile, claimed, asked, contents(source, artifact.reads(profile))
     if key in _MEASURED:
         return _MEASURED[key][1]
-    wanted = lambda name: claimed is None or claimed == (name in asked)
+    wanted = lambda name: claimed == (name in asked)
     result = measure_frame(artifact, artifact.read(source, profile), wanted)
     if result.missing and (few := few_seeds(artifact.runs(profile), source.ids())):
         groups, seeds = few

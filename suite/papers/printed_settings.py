@@ -298,9 +298,9 @@ def describe(spec: RunSpec, data: tuple[str, ...] = ()) -> Described:
     s = _settings(spec)
     of_data, algorithm, descent, evaluate = [s.get(key, {}) for key in ("data", "algorithm", "descent", "evaluate")]
     name = of_data.get("name") or s.get("corpus") or (data[0] if data else None)
-    model, known = s.get("model"), DATASETS.get(name)
+    model, known = s.get("model"), DATASETS.get(name or "")
     network = model.get("name") if isinstance(model, Mapping) else model
-    sizes = networks().get(network)
+    sizes = networks().get(network or "")
     ours = Described(
         **{key: s.get(key) for key in ("rate", "updates", "epochs", "share", "every")},
         **{key: descent.get(key) for key in ("rule", "momentum", "decay")},
