@@ -41,10 +41,9 @@ class Measurement:
 
 
 def few_seeds(groups: Groups, ids: Collection[str]) -> tuple[Groups, str] | None:
-    """The groups at those seeds of which every one that was begun has all its runs among ``ids``; None for all seeds,
-    or none. The text says how many they are, ``1 of 5 seeds``.
+    """The groups at those seeds alone that every begun group has whole among ``ids``, and ``1 of 5 seeds`` as text.
 
-    Groups of one seed, and those of which no seed is whole, stay as they are.
+    None where that is every seed, or none. Groups of one seed, and those without a whole one, stay as they are.
     """
     seeds = {name: dict.fromkeys(spec.seed for spec in specs) for name, specs in groups.items()}
     whole: dict[str, set[int]] = {}
