@@ -77,7 +77,7 @@ def test_parameter_counts(name: str, options: dict[str, Any], parameters: int) -
 
 def test_table_is_what_the_networks_are() -> None:
     assert table.PATH.read_text(encoding="utf-8") == table.regenerate(), "sgd-suite refresh counts them anew"
-    assert table.names() == tuple(CLASSIFIERS)
+    assert [name for name in table.networks() if " " not in name] == list(CLASSIFIERS)
 
 
 def test_communicated_tensors() -> None:

@@ -11,7 +11,7 @@ is added. A run that diverged errs as one who guesses.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -53,8 +53,8 @@ def finals(frame: Frame, group: str, chance: float = CHANCE) -> list[float]:
 
 
 def own(frame: Frame) -> dict[str, list[float]]:
-    """Final errors of the NAMED configurations, where the frame holds their seeds."""
-    return {label(row): finals(frame, group) for group, row in OWN.items() if frame.results(group)}
+    """Final errors of the NAMED configurations, where the part of a frame holds their seeds."""
+    return {label(row): finals(frame, group) for group, row in OWN.items() if group in frame.groups}
 
 
 @cache
@@ -66,16 +66,6 @@ def printed_pairs() -> tuple[tuple[float, ...], ...]:
     return tuple(pair for pair in found.values() if len(pair) == 2)
 
 
-def spread(samples: Iterable[Sequence[float]], own: Sequence[Sequence[float]] = ()) -> tuple[float, int]:
-    """Standard deviation of a final error in points, and its degrees of freedom.
-
-    Args:
-        samples: final errors in % of the configurations at hand, one per seed.
-        own: the same of the NAMED configurations, all of their seeds. Empty, the printed pairs stand in.
-    """
-    return intervals.pooled((*(own or printed_pairs()), *samples))
-
-
 def contrast(
     weights: Mapping[str, float], samples: Mapping[str, Sequence[float]], own: Mapping[str, Sequence[float]]
 ) -> Interval:
@@ -84,10 +74,11 @@ def contrast(
     Args:
         weights: as :func:`suite.claims.intervals.contrast` has them.
         samples: final errors in % of each configuration, one per seed, at least one.
-        own: the same of the NAMED configurations, once all of their seeds are stored; each counts once.
+        own: the same of the NAMED configurations, once all of their seeds are stored; each counts once. Empty, the
+            printed pairs stand in.
     """
     others = [samples[name] for name in weights if name not in own]
-    return intervals.contrast(weights, samples, spread(others, list(own.values())))
+    return intervals.contrast(weights, samples, intervals.pooled([*(own.values() or printed_pairs()), *others]))
 
 
 Which = str | Configuration
@@ -103,8 +94,8 @@ def contrasts(*several: Mapping[str, float]) -> Quantity:
         return [contrast(weights, samples, seeds) for weights in several]
 
     def note(frame: Frame) -> str:
-        seeds = min(len(frame.results(group)) for group in groups)
-        ours = any(map(frame.results, OWN))
+        seeds = min([len(frame.groups[group]) for group in groups])
+        ours = not OWN.keys().isdisjoint(frame.groups)
         whose = "our own seeds of three configurations" if ours else "the paper's Table 2, by its pairs of rows"
         return f"{seeds} seed{'s' * (seeds > 1)}; spread between seeds from {whose}"
 

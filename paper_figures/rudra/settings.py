@@ -125,13 +125,13 @@ def served(configuration: Configuration, updates: int, server: dict[str, Any]) -
 def training(
     configuration: Configuration,
     epochs: int,
-    seed: int,
+    seeds: int = 1,
     *,
     modulated: bool = True,
     drops: bool = True,
     system: str = "base",
-) -> RunSpec:
-    """One training run, at the paper's rate for the protocol or, not ``modulated``, at alpha_0.
+) -> tuple[RunSpec, ...]:
+    """A training run for each seed, at the paper's rate for the protocol or, not ``modulated``, at alpha_0.
 
     The schedule keeps its shape when epochs are fewer: drops after 6/7 and 13/14 of them. Gradients arrive as in
     Rudra-base under the CIFAR-10 network, or in another ``system`` under the messages of the ImageNet network.
@@ -151,7 +151,7 @@ def training(
         "drops": [[round(at * updates / EPOCHS), factor] for at, factor in DROPS] if drops else [],
         "evaluate": {"every": ceil(updates / max(epochs, 6))},
     }
-    return RunSpec("rudra/train", settings, seed)
+    return tuple([RunSpec("rudra/train", settings, seed) for seed in range(seeds)])
 
 
 # Epochs of the reduced profile. Where a claim compares two configurations, the one that is said to be better has
@@ -184,8 +184,7 @@ def trained_as(configuration: Configuration) -> Configuration:
 def at_profile(configuration: Configuration, profile: str, **changes: Any) -> tuple[RunSpec, ...]:
     """The runs of a configuration at a profile: 140 epochs and three seeds, or few epochs of one seed, or none."""
     if profile == "paper":
-        trained = trained_as(configuration)
-        return tuple(training(trained, EPOCHS, seed, **changes) for seed in range(3))
+        return training(trained_as(configuration), EPOCHS, 3, **changes)
     if profile == "reduced" and configuration in REDUCED_EPOCHS:
-        return (training(configuration, REDUCED_EPOCHS[configuration], 0, **changes),)
+        return training(configuration, REDUCED_EPOCHS[configuration], **changes)
     return ()

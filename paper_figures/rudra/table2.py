@@ -19,7 +19,7 @@ from paper_figures.rudra.drawing import cifar_rows, draw_cifar
 from paper_figures.rudra.errors import OWN, finals, is_whole, own_seeds
 from paper_figures.rudra.settings import EPOCHS, Configuration, at_profile
 from suite.claims.estimate import Estimate
-from suite.claims.intervals import LEVEL, Interval, mean_interval, quantile
+from suite.claims.intervals import LEVEL, Interval, mean_interval, pooled, quantile
 from suite.papers.figure import FIRST, Artifact, Axes, Figure, Frame, Groups, Missing, pd
 from suite.report.style import GRID, PALETTE
 
@@ -160,7 +160,7 @@ def most_seeds(frame: Frame) -> float:
 def seeds_spread(frame: Frame) -> tuple[float, str]:
     """The spread between seeds that the intervals rest on, in points, and whose it is."""
     own = errors.own(frame.needed((), beside=tuple(errors.OWN)))
-    return errors.spread([], list(own.values()))[0], "our seeds" if own else "rows in print"
+    return pooled(own.values() or errors.printed_pairs())[0], "our seeds" if own else "rows in print"
 
 
 PANEL.quantity("spread", beside=OWN)(lambda frame: seeds_spread(frame)[0])

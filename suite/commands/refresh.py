@@ -96,7 +96,10 @@ def generated(home: Path, root: Path) -> dict[Path, str]:
     if own:
         made[table.PATH] = table.regenerate()
         made |= {root / path: printed_by(root, script) for path, script in SCRIPTS.items()}
-    for name, blocks in (readme.blocks(judged, source) if own else readme.blocks_elsewhere(judged)).items():
+        pages = readme.blocks(judged, source)
+    else:  # the README of a project with papers of its own
+        pages = {"README.md": {"verdicts": readme.first_table(judged), "results": readme.results(judged)}}
+    for name, blocks in pages.items():
         if (path := root / name).exists():
             text = path.read_text(encoding="utf-8")
             for block, wanted in blocks.items():

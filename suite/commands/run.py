@@ -294,7 +294,9 @@ def jobs_for(
     the exports.
     """
     store, workers = options.store.resolve(), options.workers
-    program, profile = this_program(), ["--profile", options.profile]
+    called = Path(sys.argv[0])  # a worker on another node starts what runs here
+    program = [sys.executable, *(["-m", "suite"] if called.name == "__main__.py" else [str(called.absolute())])]
+    profile = ["--profile", options.profile]
     worker = [*program, *command, *profile, "--device", options.device, "--workers", str(workers)]
     worker += ["--data", str(options.data.resolve())] if options.data else []
     own = {name: value for name, value in about.items() if name not in (NODE_LOCAL, EXPORTS)}
@@ -345,9 +347,3 @@ def read_options(path: Path | None) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise EngineError(f"{path} cannot be read as an engine's options: {error}") from error
-
-
-def this_program() -> list[str]:
-    """How a worker on another node starts what runs here."""
-    program = Path(sys.argv[0])
-    return [sys.executable, *(["-m", "suite"] if program.name == "__main__.py" else [str(program.absolute())])]

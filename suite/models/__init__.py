@@ -1,6 +1,6 @@
 """Every network the five papers use, with exactly the parameters they print.
 
-Importing this package, :func:`suite.models.table.names` and :func:`suite.models.table.counts` do not import torch.
+Importing this package, :func:`suite.models.table.networks` and :func:`suite.models.table.counts` do not import torch.
 """
 
 from __future__ import annotations

@@ -38,19 +38,13 @@ class Counts:
     has_dropout: bool
 
 
-@cache
-def names() -> tuple[str, ...]:
-    """The classifiers that :func:`suite.models.build` knows."""
-    return tuple(key for key in _table() if " " not in key)
-
-
 def counts(name: str, **options: Any) -> Counts:
     """Sizes of a network with these options; those that the table does not hold are counted, which imports torch.
 
     Raises:
         ValueError: there is no such network, or it cannot be built with these options.
     """
-    return _table().get(_key(name, options)) or measure(name, **options)
+    return networks().get(_key(name, options)) or measure(name, **options)
 
 
 @cache
@@ -100,8 +94,8 @@ def regenerate() -> str:
     from suite.models.registry import CLASSIFIERS
 
     rows: list[tuple[str, dict[str, Any]]] = [(name, {}) for name in CLASSIFIERS] + list(VARIANTS)
-    table = {_key(name, options): asdict(measure(name, **options)) for name, options in rows}
-    return json.dumps(table, indent=1) + "\n"
+    counted = {_key(name, options): asdict(measure(name, **options)) for name, options in rows}
+    return json.dumps(counted, indent=1) + "\n"
 
 
 def _key(name: str, options: dict[str, Any]) -> str:
@@ -109,6 +103,7 @@ def _key(name: str, options: dict[str, Any]) -> str:
 
 
 @cache
-def _table() -> dict[str, Counts]:
+def networks() -> dict[str, Counts]:
+    """The sizes of each classifier by its name, and of those with options by these behind it."""
     rows = json.loads(PATH.read_text(encoding="utf-8"))
     return {key: Counts(**{**row, "input_shape": tuple(row["input_shape"])}) for key, row in rows.items()}

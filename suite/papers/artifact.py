@@ -268,8 +268,8 @@ class Artifact:
 
     def specs(self, *profiles: str) -> dict[str, RunSpec]:
         """By id the runs that it asks for at these profiles; at all of them without a name."""
-        asked = (specs for name in profiles or PROFILES for specs in self.runs(name).values())
-        return {spec.id: spec for specs in asked for spec in specs}
+        asked = [self.runs(name) for name in profiles or PROFILES]
+        return {spec.id: spec for groups in asked for specs in groups.values() for spec in specs}
 
     def ids(self, *profiles: str) -> frozenset[str]:
         """Ids of those."""
@@ -277,7 +277,7 @@ class Artifact:
 
     def reads(self, profile: str) -> frozenset[str]:
         """Ids of the runs that it reads at a profile, those beside its own too."""
-        return self.ids(profile).union(spec.id for specs in self.beside(profile).values() for spec in specs)
+        return self.ids(profile).union([spec.id for specs in self.beside(profile).values() for spec in specs])
 
     def alike(self, profile: str) -> str:
         """The largest profile that asks for the same runs."""
@@ -318,8 +318,8 @@ class Artifact:
 
 def artifacts_of(package: str, *modules: str) -> tuple[Artifact, ...]:
     """The artifacts that modules of a package name, in the order of the modules and of their lines."""
-    named = (value for module in modules for value in vars(import_module(f"{package}.{module}")).values())
-    return tuple(dict.fromkeys(value for value in named if isinstance(value, Artifact)))
+    found = [vars(import_module(f"{package}.{module}")) for module in modules]
+    return tuple(dict.fromkeys([each for names in found for each in names.values() if isinstance(each, Artifact)]))
 
 
 SHORT_NAME = re.compile(r"[a-z][a-z0-9_]*")

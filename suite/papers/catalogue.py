@@ -12,7 +12,6 @@ table of its artifacts, ``index.json``, which ``sgd-suite refresh`` renews.
 from __future__ import annotations
 
 import csv
-import importlib
 import importlib.util
 import json
 import tomllib
@@ -25,13 +24,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from suite.claims.judge import BOARD, PROFILES, Claim, load
+from suite.experiment import Experiment, lazily
 from suite.runs import environment
 from suite.runs.archive import Archive, Layered, Runs, open_runs
 from suite.runs.environment import ROOT
 from suite.runs.run import Run, StoreError
 
 if TYPE_CHECKING:
-    from suite.experiment import Experiment
     from suite.papers.artifact import Artifact, Paper
 
 
@@ -60,27 +59,29 @@ class Registered:
 
 
 def registered() -> dict[str, Registered]:
-    """All papers by short name: the checkout's in its own order, then installed ones in alphabetical order."""
+    """All papers by short name: the checkout's in its own order, then installed ones in alphabetical order.
+
+    Raises RegistryError for one whose package is gone.
+    """
     found: dict[str, str] = {}
     if (project := ROOT / "pyproject.toml").is_file():
         found |= tomllib.loads(project.read_text(encoding="utf-8"))["project"]["entry-points"].get(GROUP, {})
     for entry in sorted(metadata.entry_points(group=GROUP), key=lambda entry: entry.name):
         found.setdefault(entry.name, entry.value)
-    return {name: _registered(place) for name, place in found.items()}
+    papers = {}
+    for name, place in found.items():
+        package = place.partition(":")[0].partition(".")[0]
+        top = importlib.util.find_spec(package)  # finds the package without importing it
+        if top is None or top.origin is None:
+            raise RegistryError(
+                f"the paper at {place} is registered, but its package cannot be found; install it anew, or uninstall "
+                "what registers it"
+            )
+        papers[name] = Registered(lazily(place), Path(top.origin).parent)
+    return papers
 
 
-def _registered(place: str) -> Registered:
-    module, _, attribute = place.partition(":")
-    top = importlib.util.find_spec(module.partition(".")[0])  # finds the package without importing it
-    if top is None or top.origin is None:
-        raise ModuleNotFoundError(f"the paper at {place} is registered, but its package cannot be found", name=module)
-    return Registered(lambda: getattr(importlib.import_module(module), attribute), Path(top.origin).parent)
-
-
-try:
-    PAPERS: dict[str, Registered] = registered()
-except ModuleNotFoundError as error:
-    raise RegistryError(f"{error}; install it anew, or uninstall what registers it") from error
+PAPERS: dict[str, Registered] = registered()
 
 for each in PAPERS.values():
     environment.CODE_PACKAGES.setdefault(each.home.name, each.home.parent)

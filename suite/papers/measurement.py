@@ -9,18 +9,16 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from suite.claims.board import corrected_verdicts, of_a_family
 from suite.claims.estimate import EXACT, GRADES, Estimate
 from suite.claims.judge import PROFILES, Claim, ClaimError, Verdict, judge, not_run
-from suite.experiment import Experiment
 from suite.papers import catalogue
 from suite.papers.artifact import Artifact, Frame, Groups, Missing, Paper
 from suite.papers.catalogue import entries, experiment, published
 from suite.papers.grades import Grading, Rests
 from suite.papers.register import DECIDING, UNREGISTERED, Standing, computed_by, read, standing, under
-from suite.runner.cost import TRAIN
 from suite.runs.archive import Runs, contents
 from suite.runs.comparison import Survey, relation, survey
 from suite.runs.run import Run, UnusableRun
@@ -42,17 +40,10 @@ class Measurement:
     judged: dict[Claim, Verdict] = field(default_factory=dict)  # by the present rule, whenever it was registered
 
 
-class FewSeeds(NamedTuple):
-    """An artifact's runs at one profile, restricted to the seeds that are stored, and how many they are."""
+def few_seeds(groups: Groups, ids: Collection[str]) -> tuple[Groups, str] | None:
+    """The groups at those seeds alone that every begun group has whole among ``ids``, and ``1 of 5 seeds`` as text.
 
-    groups: Groups
-    text: str  # "1 of 5 seeds"
-
-
-def few_seeds(groups: Groups, ids: Collection[str]) -> FewSeeds | None:
-    """The seeds of which every group that was begun has all its runs among ``ids``; None for all of them, or none.
-
-    Groups of one seed, and those of which no seed is whole, stay as they are.
+    None where that is every seed, or none. Groups of one seed, and those without a whole one, stay as they are.
     """
     seeds = {name: dict.fromkeys(spec.seed for spec in specs) for name, specs in groups.items()}
     whole: dict[str, set[int]] = {}
@@ -65,11 +56,11 @@ def few_seeds(groups: Groups, ids: Collection[str]) -> FewSeeds | None:
     if not common or len(common) == planned:
         return None
     part = {name: tuple(s for s in specs if name not in whole or s.seed in common) for name, specs in groups.items()}
-    return FewSeeds(part, f"{len(common)} of {planned} seeds")
+    return part, f"{len(common)} of {planned} seeds"
 
 
 def measurements(
-    artifact: Artifact, source: Runs, profile: str | None = None, *, claimed: bool | None = None
+    artifact: Artifact, source: Runs, profile: str | None = None, *, claimed: bool
 ) -> dict[str, Measurement]:
     """What an artifact's runs say at this profile, or at each, the largest first.
 
@@ -80,28 +71,29 @@ def measurements(
     return {name: measure(artifact, source, artifact.alike(name), claimed) for name in reversed(PROFILES)}
 
 
-def measure(artifact: Artifact, source: Runs, profile: str, claimed: bool | None = None) -> Measurement:
+def measure(artifact: Artifact, source: Runs, profile: str, claimed: bool) -> Measurement:
     """The quantities of an artifact that its stored runs at a profile can answer for.
 
     Quantities that lack seeds are measured on those that are stored too, to be shown: they decide nothing. The same
     runs are measured once in a process.
 
-    ``claimed``: those alone that entries of its paper ask for, or those alone that none asks for; None: both.
+    ``claimed``: those alone that entries of its paper ask for, or those alone that none asks for.
     """
-    asked = frozenset(() if claimed is None else _asked(artifact.id))
+    asked = frozenset(_asked(artifact.id))
     key = None
     with suppress(UnusableRun):
         key = id(artifact), profile, claimed, asked, contents(source, artifact.reads(profile))
     if key in _MEASURED:
         return _MEASURED[key][1]
-    wanted = lambda name: claimed is None or claimed == (name in asked)
+    wanted = lambda name: claimed == (name in asked)
     result = measure_frame(artifact, artifact.read(source, profile), wanted)
     if result.missing and (few := few_seeds(artifact.runs(profile), source.ids())):
-        part = measure_frame(artifact, artifact.read(source, profile, few.groups), wanted)
+        groups, seeds = few
+        part = measure_frame(artifact, artifact.read(source, profile, groups), wanted)
         result.damaged += part.damaged
         for name, value in part.found.items():
             if name not in result.found and value.known:
-                note = "; ".join(filter(None, (f"{few.text} at {profile}", value.note)))
+                note = "; ".join(filter(None, (f"{seeds} at {profile}", value.note)))
                 result.few_seeds[name] = replace(value, proxy=True, note=note)
     if key is not None and not result.damaged:  # what could not be read may be read the next time
         _MEASURED[key] = artifact, result
@@ -132,9 +124,10 @@ def measure_frame(artifact: Artifact, frame: Frame, wanted: Callable[[str], bool
         else:
             ids = dict.fromkeys(part.ids)
             result.found[name] = value
-            runs = tuple(part.stored[run] for run in ids if run)
+            runs = tuple([part.stored[run] for run in ids if run])
             result.rests[name] = Rests(runs, frozenset(ids) - {*value.runs})
-    result.survey = survey(frame.versions, is_timed, is_arithmetic)
+    if frame.versions:
+        result.survey = survey(frame.versions, is_timed, is_arithmetic)
     return result
 
 
@@ -195,7 +188,7 @@ def verdicts(
     """
     by_id = {artifact.id: artifact for artifact in paper.artifacts}
     chosen = set(by_id if artifacts is None else artifacts)
-    grading, stored = Grading(paper.name, experiments_of(paper)), source.ids()
+    grading, stored = Grading(paper.name, paper.experiments), source.ids()
     at: dict[str, dict[str, Measurement]] = {}
     result = []
     for claim in published(paper.name) if claims is None else claims:
@@ -236,11 +229,6 @@ def related(paper: Paper, artifacts: Iterable[str], stored: Collection[str]) -> 
     return joined
 
 
-def experiments_of(paper: Paper) -> dict[str, Experiment]:
-    """The experiments that a paper's runs can name."""
-    return {"train": TRAIN, **paper.experiments}
-
-
 def scales(
     artifact: Artifact, groups: Groups, frame: Frame, measurement: Measurement, drawn: Collection[str]
 ) -> tuple[str, ...]:
@@ -252,7 +240,7 @@ def scales(
     paper = artifact.id.partition("/")[0]
     if paper not in catalogue.PAPERS or not entries(paper):  # a question of ours has no scale
         return ()
-    grading, rests = Grading(paper, experiments_of(catalogue.paper(paper))), measurement.rests
+    grading, rests = Grading(paper, catalogue.paper(paper).experiments), measurement.rests
     asked = [c for c in entries(paper) if c.artifact == artifact.id and c.quantity in rests]
     present = {grading.grade(claim.id, rests[claim.quantity]).rests_on for claim in asked}
     planned = {spec.id for specs in groups.values() for spec in specs}
@@ -322,7 +310,7 @@ def _judged(claim: Claim, ours: Estimate, rests: Rests, profile: str, grading: G
         runs=tuple(rests.began),
         digest=rests.digest,
         began=min(rests.began.values(), default=""),
-        uncommitted=sum(not computed_by(run.environment) for run in rests.own),
+        uncommitted=sum([not computed_by(run.environment) for run in rests.own]),
     )
 
 

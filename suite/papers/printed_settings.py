@@ -38,7 +38,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from suite.data.catalogue import DATASETS
-from suite.models.table import counts, names
+from suite.models.table import networks
 from suite.papers import catalogue
 from suite.runs.run import digest
 from suite.spec import RunSpec, trainings
@@ -85,13 +85,10 @@ class PrintedExperiment:
     name: str
     fields: Mapping[str, Printed | None]
 
-    def __getitem__(self, name: str) -> Printed | None:
-        return self.fields.get(name)
-
     @property
     def trains(self) -> bool:
         """Whether it learns from a data set, rather than naming a network or a machine alone."""
-        return self["data"] is not None
+        return self.fields.get("data") is not None
 
     @cached_property
     def settings(self) -> list[str]:
@@ -147,7 +144,7 @@ def settings(paper: str) -> PrintedSettings:
     path = catalogue.PAPERS[paper].home / "published" / "settings" / f"{paper}.toml"
     if not path.exists():
         return PrintedSettings()
-    return load(path, frozenset(claim.id for claim in catalogue.entries(paper)))
+    return load(path, frozenset([claim.id for claim in catalogue.entries(paper)]))
 
 
 def load(path: Path, ids: frozenset[str]) -> PrintedSettings:
@@ -299,20 +296,21 @@ def describe(spec: RunSpec, data: tuple[str, ...] = ()) -> Described:
         data: as in :func:`learns`.
     """
     s = _settings(spec)
-    of_data, algorithm, descent, evaluate = (s.get(key, {}) for key in ("data", "algorithm", "descent", "evaluate"))
+    of_data, algorithm, descent, evaluate = [s.get(key, {}) for key in ("data", "algorithm", "descent", "evaluate")]
     name = of_data.get("name") or s.get("corpus") or (data[0] if data else None)
-    model = s.get("model")
+    model, known = s.get("model"), DATASETS.get(name or "")
     network = model.get("name") if isinstance(model, Mapping) else model
+    sizes = networks().get(network or "")
     ours = Described(
         **{key: s.get(key) for key in ("rate", "updates", "epochs", "share", "every")},
         **{key: descent.get(key) for key in ("rule", "momentum", "decay")},
         data=name,
-        images=DATASETS[name].sizes.get("train") if name and name in DATASETS else None,
+        images=known.sizes.get("train") if known else None,
         subset=of_data.get("subset") or s.get("sentences"),
         labels=of_data.get("labels"),
         preparation=of_data.get("transform"),
         network=network,
-        dropout=counts(network).has_dropout if network in names() else None,
+        dropout=sizes.has_dropout if sizes else None,
         workers=s.get("workers") or most_learners(s.get("learners", ())),
         splitting=algorithm.get("n") if algorithm.get("name") == "rudra" else None,
         batch=s.get("batch", s.get("words")),

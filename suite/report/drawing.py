@@ -21,7 +21,7 @@ from suite.clock import counted
 from suite.lazy import Figure, pd
 from suite.papers.artifact import Artifact, Groups, Missing, Paper
 from suite.papers.catalogue import published, select
-from suite.papers.measurement import FewSeeds, few_seeds, judge_artifacts, measure, measure_frame, scales
+from suite.papers.measurement import few_seeds, judge_artifacts, measure, measure_frame, scales
 from suite.report import style
 from suite.report.data import encoded, plotted, values
 from suite.runs.archive import Runs
@@ -87,12 +87,12 @@ def drawing(artifact: Artifact, source: Runs, profile: str | None = None) -> Dra
     for name in (profile,) if profile else tuple(reversed(PROFILES)):
         try:
             with naming(artifact.id):
-                return _drawn(artifact, source, name)
+                return _drawn(artifact, source, name, artifact.runs(name))
         except Missing as error:
             lacking[str(error)] = None
         with contextlib.suppress(Missing), naming(artifact.id):
             if few := few_seeds(artifact.runs(name), source.ids()):
-                return _drawn(artifact, source, name, few)
+                return _drawn(artifact, source, name, *few)
     # The least that a machine needs for any of it stands before what lacks, where two cores do not do.
     needed = {claim.needs for claim in published(artifact.id.partition("/")[0]) if claim.artifact == artifact.id}
     beyond = [need for need in NEEDS if need in needed.difference(ON_A_CPU)]
@@ -100,8 +100,7 @@ def drawing(artifact: Artifact, source: Runs, profile: str | None = None) -> Dra
     raise Missing(f"needs {beyond[0]} ({told})" if beyond else told)
 
 
-def _drawn(artifact: Artifact, source: Runs, profile: str, few: FewSeeds | None = None) -> Drawing:
-    groups = few.groups if few else artifact.runs(profile)
+def _drawn(artifact: Artifact, source: Runs, profile: str, groups: Groups, few: str = "") -> Drawing:
     frame = artifact.read(source, profile, groups)
     assert artifact.draw is not None
     figure = filled(artifact, partial(artifact.draw, frame))
@@ -109,7 +108,7 @@ def _drawn(artifact: Artifact, source: Runs, profile: str, few: FewSeeds | None 
     measurement = measure_frame(artifact, frame) if few else measure(artifact, source, profile, claimed=True)
     rests_on = scales(artifact, groups, frame, measurement, runs)
     at = profile if any(groups.values()) else ""
-    return stamped(Drawing(artifact, figure, at, rests_on, runs, groups, few.text if few else ""))
+    return stamped(Drawing(artifact, figure, at, rests_on, runs, groups, few))
 
 
 def filled(artifact: Artifact, fill: Callable[[Figure], None]) -> Figure:

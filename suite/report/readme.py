@@ -351,8 +351,3 @@ def blocks(verdicts: Sequence[Verdict], source: Runs) -> dict[str, dict[str, str
         "docs/claims.md": {"places": every_id(verdicts)},
         "docs/speed.md": {"speed": measured or "No machine has been measured yet."},
     }
-
-
-def blocks_elsewhere(verdicts: Sequence[Verdict]) -> dict[str, dict[str, str]]:
-    """The same of a project with papers of its own: what its README says of its claims."""
-    return {"README.md": {"verdicts": first_table(verdicts), "results": results(verdicts)}}

@@ -127,12 +127,6 @@ class Archive(Runs):
         with self._zip.open(info) as stream:
             return stream.read(info.file_size)
 
-    def __enter__(self) -> Archive:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._zip.close()
-
     def ids(self) -> set[str]:
         return set(self.sealed)
 

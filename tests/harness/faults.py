@@ -89,8 +89,7 @@ def cut_short(root: Path) -> None:
 def take(archive: Path, root: Path) -> list[str]:
     """Import an exported file; returns the runs that are said to be there."""
     store = Store(root / "store", create=True)
-    with Archive(archive) as opened:
-        done = merge(opened, store, partial(relation, timed=False))
+    done = merge(Archive(archive), store, partial(relation, timed=False))
     return [*done.new, *done.present]
 
 

@@ -236,8 +236,8 @@ def try_spoiled(true: dict[str, Files], folder: Path, store: Store, rng: random.
     path = folder / "hostile.zip"
     how = spoil(true, path, rng)
     before, done = snapshot(store), None
-    with contextlib.suppress(StoreError), Archive(path) as archive:
-        done = merge(archive, store, partial(relation, timed=False))
+    with contextlib.suppress(StoreError):
+        done = merge(Archive(path), store, partial(relation, timed=False))
     if done is None:
         assert snapshot(store) == before, f"{how}: refused, yet something stayed"
         return how, "refused"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from math import ceil
 
 import pandas as pd
@@ -181,8 +182,9 @@ def falling(printed, epochs):
     return drops, {}
 
 
-def built(printed) -> RunSpec | None:
+def built(experiment) -> RunSpec | None:
     """A specification with exactly what an experiment prints; None where a value cannot be put in one."""
+    printed = defaultdict(lambda: None, experiment.fields)
     value = lambda name, other=None: printed[name].values[0] if printed[name] and printed[name].values else other
     ends = printed["batch"].ends if printed["batch"] else None
     batch, workers = value("batch", ends[0] if ends else 50), value("workers", 1)

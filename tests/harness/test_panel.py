@@ -77,14 +77,14 @@ def test_a_panel_is_measured_and_drawn_from_stored_runs(tmp_path: Path) -> None:
         drawn.append(len(frame["a"]) + len(frame["b"]))
 
     store = fill(tmp_path / "store")
-    found = measure(panel, store, "smoke")
+    found = measure(panel, store, "smoke", claimed=False)
     assert found.found["best"].values == (max(store.read(spec.id).results["best"] for spec in others),)
     assert {run.id for run in found.rests["best"].runs} == {spec.id for spec in others}
     assert found.damaged == ["fake/fig9/wrong could not be measured at smoke: ZeroDivisionError: division by zero"]
     assert panel.draw is not None
     panel.draw(panel.read(store, "smoke"), Figure())
     assert drawn == [len(others) + 1]
-    assert measure(panel, Layered([]), "smoke").missing.keys() == panel.quantities.keys()
+    assert measure(panel, Layered([]), "smoke", claimed=False).missing.keys() == panel.quantities.keys()
 
 
 def test_a_table_of_runs_that_are_not_stored_is_missing() -> None:

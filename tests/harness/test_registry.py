@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from suite.papers import catalogue
-from suite.papers.catalogue import registered
+from suite.papers.catalogue import RegistryError, registered
 
 ELSEWHERE = "paper_figures.isgd:PAPER"  # a package that can be found
 
@@ -21,5 +21,5 @@ def test_a_registered_paper_whose_package_is_gone_is_named(monkeypatch, tmp_path
     (tmp_path / "only_a_folder").mkdir()  # what an uninstalled package may leave behind
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(catalogue.metadata, "entry_points", entries("ant", value=place))
-    with pytest.raises(ModuleNotFoundError, match=f"the paper at {place} is registered, but its package cannot be"):
+    with pytest.raises(RegistryError, match=f"the paper at {place} is registered, but its package cannot be"):
         registered()

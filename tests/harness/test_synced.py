@@ -58,8 +58,7 @@ def test_a_run_its_checkpoint_and_its_exports_are(tmp_path: Path, renamed, paper
         assert execute(spec, experiment, around).state == "late"
     assert execute(spec, experiment, around).state == "stored"
     export({spec.id: Store(around.store).files(spec.id)}, tmp_path / "runs.zip", {})
-    with Archive(tmp_path / "runs.zip") as archive:
-        merge(archive, Store(tmp_path / "other", create=True), partial(relation, timed=False))
+    merge(Archive(tmp_path / "runs.zip"), Store(tmp_path / "other", create=True), partial(relation, timed=False))
     assert {"begun.json", "execution.json", "progress.json", "checkpoint", "runs.zip", spec.id} <= set(renamed)
     assert {name: late for name, late in renamed.items() if late} == {}
 

@@ -13,7 +13,7 @@ from paper_figures.rudra import plans, settings
 from paper_figures.rudra.experiments import times as fits
 from suite.experiment import Context
 from suite.papers.catalogue import folders, paper, published
-from suite.papers.measurement import measure
+from suite.papers.measurement import measure_frame
 from suite.report.drawing import drawing
 from suite.runs.archive import Archive
 from suite.spec import RunSpec
@@ -67,7 +67,7 @@ def test_a_quantity_belongs_to_a_claim_or_an_answer(evidence: Archive) -> None:
     answers = (folders()[0].parent / "answers.toml").read_text()
     wanted |= {tuple(name.rsplit("/", 1)) for name in re.findall(r"rudra/\w+/[\w-]+", answers)}
     for artifact in RUDRA.artifacts:
-        measured = measure(artifact, evidence, "smoke")
+        measured = measure_frame(artifact, artifact.read(evidence, "smoke"))
         assert not measured.damaged
         assert {(artifact.id, name) for name in measured.found} <= wanted
 

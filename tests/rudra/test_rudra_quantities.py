@@ -284,14 +284,14 @@ def test_one_seed_a_row_decides_no_step_of_nothing_to_a_point() -> None:
 
 
 def test_rates_schedules_and_data_are_the_papers() -> None:
-    assert settings.training((0, 4, 30), 140, 0).settings["rate"] == pytest.approx(0.001 * (120 / 128) ** 0.5)
-    assert settings.training((30, 128, 30), 140, 0).settings["rate"] == pytest.approx(0.001 / 30)
-    assert settings.training((4, 128, 30), 8, 0, modulated=False).settings["rate"] == 0.001
-    assert settings.training((30, 128, 30), 8, 0).settings["algorithm"]["history"] > 2 * 30
-    whole = settings.training((1, 4, 30), 140, 0).settings
+    assert settings.training((0, 4, 30), 140)[0].settings["rate"] == pytest.approx(0.001 * (120 / 128) ** 0.5)
+    assert settings.training((30, 128, 30), 140)[0].settings["rate"] == pytest.approx(0.001 / 30)
+    assert settings.training((4, 128, 30), 8, modulated=False)[0].settings["rate"] == 0.001
+    assert settings.training((30, 128, 30), 8)[0].settings["algorithm"]["history"] > 2 * 30
+    whole = settings.training((1, 4, 30), 140)[0].settings
     assert whole["updates"] == 58_334  # 140 x 50,000 / 120
     assert [list(drop) for drop in whole["drops"]] == [[50_001, 0.1], [54_167, 0.01]]
-    run = settings.training(BASELINE, 140, 0).settings
+    run = settings.training(BASELINE, 140)[0].settings
     ends = [at for at, _ in run["drops"]] + [run["updates"]]
     assert [at * run["batch"] * run["workers"] / 50_000 for at in ends] == pytest.approx([120, 130, 140], abs=0.01)
     assert (run["rate"], [factor for _, factor in run["drops"]]) == (0.001, [0.1, 0.01])
@@ -324,8 +324,8 @@ def test_hardsyncs_of_one_product_share_their_runs_and_differ_in_nothing_but_lea
     grid = settings.grid("hardsync")
     for configuration in grid:
         served = settings.trained_as(configuration)
-        assert settings.at_profile(configuration, "paper")[0] == settings.training(served, 140, 0)
-        ours, theirs = (dict(settings.training(each, 140, 0).settings) for each in (configuration, served))
+        assert settings.at_profile(configuration, "paper")[0] == settings.training(served, 140)[0]
+        ours, theirs = (dict(settings.training(each, 140)[0].settings) for each in (configuration, served))
         sizes = [each.pop("batch") * each.pop("workers") for each in (ours, theirs)]
         assert sizes[0] == sizes[1]
         for each in (ours, theirs):

@@ -219,7 +219,11 @@ def files(
     if table is not None:
         made[f"{name}.csv"] = encoded(table, "csv")
     used = {v.profile for v in found if v.profile} | ({drawn.profile} - {""} if drawn else set())
-    environments, runs = runs_and_environments(source, _runs(artifact, found, used, source))
+    # The page rests on the runs that verdicts name, and on the stored ones of the profiles in use.
+    named = {run_id for v in found for m in (v.measured, v.proxy) if m for run_id in m.runs}
+    planned = artifact.ids(*used) & source.ids() if used else set()
+    environments, runs = runs_and_environments(source, sorted(named | planned))
+    measures = [each.value for each in artifact.quantities.values()]
     page = render(
         "artifact.html.j2",
         depth=name.count("/"),
@@ -237,18 +241,11 @@ def files(
         table=f"{name}.csv" in made,
         environments=environments,
         runs=runs,
-        module=module_of(artifact),
+        module=next((function_of(each).__module__ for each in (artifact.draw, *measures) if each), ""),
         before=before,
         after=after,
     )
     return {f"{name}.html": page} | made, fault
-
-
-def _runs(artifact: Artifact, found: list[Verdict], used: set[str], source: Runs) -> list[str]:
-    """The runs that the page rests on: those that verdicts name, and the stored ones of the profiles in use."""
-    named = {run_id for v in found for m in (v.measured, v.proxy) if m for run_id in m.runs}
-    planned = artifact.ids(*used) if used else set()
-    return sorted(named | (planned & source.ids()))
 
 
 def command(artifact: Artifact, profile: str, used: set[str]) -> str:
@@ -260,9 +257,3 @@ def command(artifact: Artifact, profile: str, used: set[str]) -> str:
     profile = profile or next((name for name in reversed(able) if name in used), able[0] if able else "")
     last = f"sgd-suite {'figures' if artifact.draw else 'check'} {artifact.id}"
     return f"sgd-suite run {artifact.id} --profile {profile} && {last}" if profile else last
-
-
-def module_of(artifact: Artifact) -> str:
-    """The module that an artifact is written in; "" for one that nothing is written for."""
-    measured = [each.value for each in artifact.quantities.values()]
-    return next((function_of(each).__module__ for each in (artifact.draw, *measured) if each), "")
