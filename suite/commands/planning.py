@@ -66,9 +66,9 @@ def plan(selection: Selection, profile: str, seeds: int | None = None, only: str
         kind = experiment(spec.experiment)
         try:
             check_run(spec, kind.settings)
+            cost = kind.seconds(spec), kind.memory(spec), kind.data(spec)
         except ValueError as error:
             raise ValueError(f"{users[0]}, {group!r}: {error}") from None
-        cost = kind.seconds(spec), kind.memory(spec), kind.data(spec)
         planned.append(Planned(spec, *cost, tuple(dict.fromkeys(users)), group))
     return planned
 
