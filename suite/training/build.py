@@ -21,6 +21,7 @@ from reference_impls.matex_agd import DelayedSGD
 from reference_impls.rudra import Softsync
 from suite.communication.collectives import EXCHANGES, CountingCollective, in_process
 from suite.data import images, order, transforms
+from suite.data.catalogue import DATASETS
 from suite.data.order import Order
 from suite.data.transforms import Augmentation, Augmented
 from suite.models import classifier, initialise
@@ -61,6 +62,16 @@ SOLVERS: Table[type[Any]] = Table(
         "lars": LARS,
     },
 )
+
+
+def single_class(targets: Tensor, batch: int, workers: int, seed: int, batches: int | None = None) -> Order:
+    return order.SingleClass(targets.cpu(), batch, seed, batches)
+
+
+def balanced(targets: Tensor, batch: int, workers: int, seed: int, batches: int) -> Order:
+    return order.Balanced(targets.cpu(), batch, seed, batches)
+
+
 # Functions of targets [N], examples of a batch, workers, seed and their own options that return an Order.
 ORDERS: Table[Callable[..., Order]] = Table(
     "order",
@@ -72,14 +83,11 @@ ORDERS: Table[Callable[..., Order]] = Table(
         "by-class": lambda targets, batch, workers, seed, skew=1.0: order.ByClass(
             targets.cpu(), workers, batch, seed, skew
         ),
-        "single-class": lambda targets, batch, workers, seed, batches=None: order.SingleClass(
-            targets.cpu(), batch, seed, batches
-        ),
-        "balanced": lambda targets, batch, workers, seed, batches: order.Balanced(
-            targets.cpu(), batch, seed, batches
-        ),
+        "single-class": single_class,
+        "balanced": balanced,
     },
 )
+ORDER = {"kind": "fixed-cycle"}  # unless settings name another
 PARTITIONS = ("partitioned", "by-class")  # orders that have batches of a worker, and none of all workers
 BOUND = ("lr_scale", "decay_scale", "layers")  # fields of solvers that who builds them hands over
 
@@ -230,28 +238,35 @@ def subset_draw(name: str, examples: int) -> Tensor:
     return torch.randperm(examples, generator=torch.Generator().manual_seed(seed("subset", name)))
 
 
-def check_parts(settings: Mapping[str, Any], shape: Sequence[int]) -> None:
-    """Build the parts of a run that need no data, the network on the meta device.
+def training_examples(data: Mapping[str, Any]) -> int:
+    """Training examples of an epoch: all of the set, or as many as these settings of it ask for."""
+    every = DATASETS[data["name"]].sizes["train"]
+    return min(every, data.get("examples", every), data.get("subset", every))
 
-    Args:
-        settings: of the training.
-        shape: of an example.
+
+def check_parts(settings: Mapping[str, Any]) -> None:
+    """Build the parts of a training without its data, the network on the meta device.
 
     Raises:
         ValueError: a part names nothing there is, has settings that what it names has not, or values out of range.
     """
-    solver = make_optimizer(settings["descent"], FlatModule(construct(**thaw(settings["model"]))))
+    network: Any = construct(**thaw(settings["model"]))
+    solver = make_optimizer(settings["descent"], FlatModule(network))
     batches = 2  # of an epoch, which only the data tell: the fewest that every algorithm takes
     make_algorithm(settings["algorithm"], solver, in_process(settings.get("workers", 1)), batches)
-    transforms.check_rule(settings["data"].get("transform", "scale"))
+    data, which = settings["data"], dict(settings.get("order", ORDER))
+    transforms.check_rule(data.get("transform", "scale"))
     if "augment" in settings:
-        make_augmentation(settings, shape)
+        make_augmentation(settings, network.input_shape)
     if "schedule" in settings:
         shape_at(settings["schedule"], settings.get("updates", 1), 0)
-    if "order" in settings:
-        named_order(settings["order"])
     if "exchange" in settings:
         named_exchange(settings["exchange"])
+    if which["kind"] == "single-class" and "batches" not in which:
+        which.pop("without", None)  # of as many batches as the data have classes
+    # What an order cannot make of targets that are all alike, it can make of no others.
+    alike = torch.zeros(training_examples(data))
+    make_order(which, alike, settings["batch"], settings.get("workers", 1), 0)
 
 
 def make_augmentation(settings: Mapping[str, Any], shape: Sequence[int]) -> Augmentation:
@@ -290,9 +305,8 @@ def set_up(
     settings: Mapping[str, Any], run_seed: int, problem: Classification, test_inputs: Tensor, test_targets: Tensor
 ) -> Setup:
     """The order and the algorithm of a run on a problem that is there."""
-    workers, flat = settings.get("workers", 1), problem.flat
-    kind = settings.get("order", {"kind": "fixed-cycle"})
-    batches = make_order(kind, problem.targets, settings["batch"], workers, seed(run_seed, "order"))
+    workers, flat, named = settings.get("workers", 1), problem.flat, settings.get("order", ORDER)
+    batches = make_order(named, problem.targets, settings["batch"], workers, seed(run_seed, "order"))
     if problem.augmentation is not None:
         batches = Augmented(batches, problem.augmentation, seed(run_seed, "augment"))
     solver, collective = make_optimizer(settings["descent"], flat), make_exchange(settings.get("exchange"), workers)
