@@ -244,6 +244,17 @@ def test_splits_whose_examples_are_of_another_kind_are_refused(other, tmp_path: 
         facts("mine", lambda: splits, tmp_path / "data.json")
 
 
+def test_a_network_may_read_values_where_it_is_made_and_in_its_forward_pass(package):
+    text = package.code.read_text().replace("return nn.Sequential(", "return Net(nn.Dropout(torch.zeros(1).item()), ")
+    net = "class Net(nn.Sequential):\n        def forward(self, x):\n            "
+    reads = "return super().forward(x if x.max() <= 1 else x / 255)"
+    package.code.write_text(
+        text.replace("    from torch import nn\n", f"    import torch\n    from torch import nn\n    {net}{reads}\n")
+    )
+    package.load()
+    assert run() == 0
+
+
 def test_a_network_that_does_not_take_the_examples_is_named(package):
     package.code.write_text(package.code.read_text().replace("36 * width", "35 * width"))
     package.load()
