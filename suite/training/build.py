@@ -150,7 +150,7 @@ def make_algorithm(
 
 
 def defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings that the algorithm and the solver of a run have, whether they are written out or not.
+    """Settings that the algorithm, the solver and the order of a run have, whether they are written out or not.
 
     By path, each with its plain default, None without one.
     """
@@ -162,6 +162,9 @@ def defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(descent, Mapping):
         own = settings_of(SOLVERS[descent["rule"]])
         found |= {f"descent.{name}": default for name, default in own.items() if name not in BOUND}
+    if isinstance(order_settings := settings.get("order"), Mapping):
+        own = list(settings_of(ORDERS[order_settings["kind"]]).items())[4:]
+        found |= {f"order.{name}": default for name, default in own}
     if "evaluate" in settings:  # of a training run
         warm = dict.fromkeys(("updates", "rate", "batch", "descent.rule", "descent.momentum", "descent.decay"))
         found |= {f"warmstart.{path}": default for path, default in (warm | found).items()}
