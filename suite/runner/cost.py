@@ -62,9 +62,7 @@ def expected_updates(spec: RunSpec) -> float:
 
 
 def image_seconds(name: str, **options: Any) -> float:
-    """Seconds of the gradient of one image of a large batch: three forward passes by the operations of the network
-    with its options, at the speed measured for the network without any, or else at the usual one.
-    """
+    """Seconds of an image's gradient in a large batch: operations at the network's measured speed, or the usual."""
     operations = counts(name, **options).flops_per_example
     measured = GRADIENT.get(name)
     return operations * (measured[0] / counts(name).flops_per_example if measured else 3 / FLOPS_PER_SECOND)
