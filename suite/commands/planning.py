@@ -168,19 +168,15 @@ def choose(selection: Selection, options: RunOptions) -> Chosen:
 
 def check_trainings(planned: Iterable[Planned]) -> None:
     """Build the parts of every training, so that none fails at its turn. Raises ValueError; imports torch."""
-    seen = set()
-    for item in planned:
-        for stage in trainings(item.spec):
-            if not {"algorithm", "batch", "data", "descent", "model"} <= stage.settings.keys():
-                continue  # of an experiment that is none of the harness's trainings
-            from suite.training.build import check_parts
+    named = {"algorithm", "batch", "data", "descent", "model"}  # by the harness's own trainings
+    stages = [(item, stage) for item in planned for stage in trainings(item.spec) if named <= stage.settings.keys()]
+    for item, stage in {canonical(stage.settings): (item, stage) for item, stage in stages}.values():
+        from suite.training.build import check_parts
 
-            if (settings := canonical(stage.settings)) not in seen:
-                seen.add(settings)
-                try:
-                    check_parts(stage.settings)
-                except ValueError as error:
-                    raise ValueError(f"{item.artifacts[0]}, {item.group!r}: {error}") from None
+        try:
+            check_parts(stage.settings)
+        except ValueError as error:
+            raise ValueError(f"{item.artifacts[0]}, {item.group!r}: {error}") from None
 
 
 def share_of(planned: Sequence[Planned], share: tuple[int, int] | None) -> list[Planned]:
