@@ -25,7 +25,7 @@ FIG1A = Artifact(
     "inverse_law/fig1a",
     "Updates to a loss threshold against batch size, image recognition",
     settings.curve_runs,
-    size=(10.2, 9.6),
+    size=(10.2, 14.2),
 )
 COLUMNS = 3  # of panels
 FIG1B = Artifact(
@@ -188,7 +188,8 @@ def draw_curves(frame: Frame, figure: Figure) -> None:
     if not panels:
         raise Missing(f"no curve of Fig. 1 is complete at {frame.profile}")
     lines = -(-len(panels) // COLUMNS)
-    figure.figure.set_figheight(2.2 * lines + 1)  # inches
+    if figure is figure.figure:  # by itself: beside other settings the height is that of all
+        figure.set_figheight(2.2 * lines + 1)  # inches
     for place, (row, thresholds) in enumerate(panels, 1):
         axes = figure.add_subplot(lines, COLUMNS, place)
         for order, (threshold, updates) in enumerate(thresholds.items()):

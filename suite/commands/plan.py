@@ -122,7 +122,7 @@ def lines(planned: Iterable[Planned], yours: Collection[str], total: Mapping[str
     if unfinished:
         text.append("on top: 3 s for a process to start, 10 to 60 s to choose how the first training of a kind runs")
     if unfinished and not device:
-        text.append("another CPU takes half as long or twice; --calibrate 60 measures this machine for a minute")
+        text.append("hosts have taken 0.4 to 2.4 times as long; --calibrate 60 measures this machine for a minute")
     return text + [_row(p, p.spec.id in yours) for p in sorted(planned, key=lambda p: -p.seconds)]
 
 

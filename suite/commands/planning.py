@@ -23,7 +23,7 @@ from suite.papers.catalogue import SelectorError, committed_ids, experiment, pub
 from suite.runner import calibration
 from suite.runner.calibration import Calibration
 from suite.runs.store import Store
-from suite.spec import RunSpec, canonical
+from suite.spec import RunSpec, canonical, trainings
 from suite.tables import likely
 from suite.training.numerics import pick_device
 from suite.training.settings import check_run
@@ -66,9 +66,9 @@ def plan(selection: Selection, profile: str, seeds: int | None = None, only: str
         kind = experiment(spec.experiment)
         try:
             check_run(spec, kind.settings)
+            cost = kind.seconds(spec), kind.memory(spec), kind.data(spec)
         except ValueError as error:
             raise ValueError(f"{users[0]}, {group!r}: {error}") from None
-        cost = kind.seconds(spec), kind.memory(spec), kind.data(spec)
         planned.append(Planned(spec, *cost, tuple(dict.fromkeys(users)), group))
     return planned
 
@@ -153,15 +153,30 @@ def choose(selection: Selection, options: RunOptions) -> Chosen:
         raise DataError(f"profile {options.profile} needs the data set {name}: {why}")
     for line in lacking_data(wanted):
         print(f"{counted(len(lacking), 'run')} left out, {line}", file=sys.stderr)
+    taken = [p for p in fitting if p.spec.id not in absent]
+    check_trainings(p for p in taken if p.spec.id not in stored)
     return Chosen(
         plan=[p for p in whole if p.spec.id not in absent],
-        mine=[p for p in fitting if p.spec.id not in absent],
+        mine=taken,
         stored=stored,
         lacking=len(lacking),
         beyond=sum(memory is not None and p.memory > memory and p.spec.id not in stored for p in mine),
         shipped=every - len(whole),
         empty=not every,
     )
+
+
+def check_trainings(planned: Iterable[Planned]) -> None:
+    """Build the parts of every training, so that none fails at its turn. Raises ValueError; imports torch."""
+    named = {"algorithm", "batch", "data", "descent", "model"}  # by the harness's own trainings
+    stages = [(item, stage) for item in planned for stage in trainings(item.spec) if named <= stage.settings.keys()]
+    for item, stage in {canonical(stage.settings): (item, stage) for item, stage in stages}.values():
+        from suite.training.build import check_parts
+
+        try:
+            check_parts(stage.settings)
+        except ValueError as error:
+            raise ValueError(f"{item.artifacts[0]}, {item.group!r}: {error}") from None
 
 
 def share_of(planned: Sequence[Planned], share: tuple[int, int] | None) -> list[Planned]:

@@ -33,14 +33,14 @@ class Called(NamedTuple):
 
 
 def calls(network: Network, batch: int) -> list[Called]:
-    """The layers of a network on the meta device, in the order of a forward pass, in which nothing is computed."""
+    """The layers of a network in the order of a forward pass; on the meta device nothing is computed in it."""
     found: list[Called] = []
     with contextlib.ExitStack() as hooks, torch.no_grad():
         for name, layer in network.named_modules():
             if not list(layer.children()):
                 hook = layer.register_forward_hook(lambda *seen, name=name: found.append(Called(name, *seen)))
                 hooks.callback(hook.remove)
-        network(torch.empty(batch, *network.input_shape, device="meta"))
+        network(torch.zeros(batch, *network.input_shape, device=next(network.parameters()).device))
     return found
 
 
@@ -59,7 +59,11 @@ class Own(Network):
     def __init__(self, make: Callable[[], nn.Module], input_shape: tuple[int, ...], classes: int) -> None:
         super().__init__(input_shape, classes)
         self._make = make
-        self.module = make()
+        try:
+            self.module = make()
+        except (RuntimeError, TypeError):  # a constructor that reads values finds none on the meta device
+            with torch.device("cpu"), torch.random.fork_rng(devices=[]):
+                self.module = make().to("meta")
 
     def forward(self, x: Tensor) -> Tensor:
         return self.module(x)

@@ -87,7 +87,7 @@ class ISGD(Algorithm):
         module: nn.Module,
         params: Iterable[Any] | None = None,
         *,
-        lr: float,
+        lr: float | None = None,
         batches: int,
         zeta: float,
         momentum: float = 0.0,

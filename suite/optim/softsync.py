@@ -64,7 +64,7 @@ class Softsync(Algorithm):
         module: nn.Module,
         params: Iterable[Any] | None = None,
         *,
-        lr: float,
+        lr: float | None = None,
         n: int = 1,
         learners: int = 2,
         momentum: float = 0.0,

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim.optimizer import required
 
 from suite.optim.vector import Pieces, Vector
 from suite.training.optimizers import ALL, Stepped, TorchSGD, fused_sgd
@@ -123,20 +124,22 @@ def check_names(kind: type, names: Iterable[str]) -> None:
         raise TypeError(f"{kind.__name__} has no setting {unknown[0]}; it has {', '.join(known)}{cure}")
 
 
-def sgd_defaults(kind: type, settings: Mapping[str, Any]) -> dict[str, Any]:
+def sgd_defaults(kind: type, settings: Mapping[str, Any], params: Sequence[Any]) -> dict[str, Any]:
     """The defaults of SGD's parameter groups, of which None was not given to the optimiser of this ``kind``.
 
-    Raises TypeError for a setting that SGD has not and without ``lr``, ValueError for one below zero or no number.
+    Raises TypeError for a setting that SGD has not and without ``lr`` where one of ``params`` is no group with its
+    own, ValueError for one below zero or no number.
     """
     name, given = kind.__name__, {"momentum": 0.0, "weight_decay": 0.0}
     given |= {setting: value for setting, value in settings.items() if value is not None}
     check_names(kind, given)
-    if "lr" not in given:
+    own = all(isinstance(group, Mapping) and "lr" in group for group in params)
+    if "lr" not in given and not own:
         raise TypeError(f"{name} needs lr, the learning rate")
     for setting, value in given.items():
         if not isinstance(value, Real | Tensor) or not value >= 0.0:
             raise ValueError(f"{name}: {setting}={value!r} must be a number, at least 0")
-    return given
+    return {"lr": required, **given}
 
 
 def current(group: Mapping[str, Any]) -> dict[str, Any]:

@@ -62,7 +62,7 @@ class Steps(torch.optim.Optimizer):
         if isinstance(base, Steps):
             raise ValueError("base must be an optimiser of one learner, such as torch.optim.AdamW")
         if base is None:
-            self.base, defaults = None, sgd_defaults(type(self), settings)
+            self.base, defaults = None, sgd_defaults(type(self), settings, params)
         else:
             self.base = prototype(type(self), base, params, settings, fused)
             defaults = self.base.defaults

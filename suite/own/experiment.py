@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from suite.data.catalogue import DATASETS, DataError, DatasetInfo
 from suite.experiment import Experiment
-from suite.lazy import np, torch
+from suite.lazy import np
 from suite.own.figure import panel
 from suite.own.variation import Variation, changed, checked, written
 from suite.papers.artifact import Groups, Paper
@@ -208,6 +208,8 @@ def experiment(
         return found
 
     def plan(profile: str) -> Groups:
+        from suite.training.build import training_examples
+
         for part, by_name in (("methods", methods), ("sweep", sweep or {})):
             if not isinstance(by_name, Mapping) or not all(isinstance(key, str) and key for key in by_name):
                 raise SpecError(f"{name}: {part} must be a dict whose keys are names, not {by_name!r}")
@@ -224,7 +226,7 @@ def experiment(
             for label, method in methods.items()
         }
         for label, spec in specs.items():
-            _check(f"{name}, {label!r}", spec, known())
+            _check(f"{name}, {label!r}", spec)
         _check_sweep(name, sweep or {}, list(specs.values()))
         found: dict[str, tuple[RunSpec, ...]] = {}
         for label, spec in specs.items():
@@ -232,8 +234,8 @@ def experiment(
                 full = label
                 if variant:
                     full = f"{label}, {variant}"
-                    _check(f"{name}, {full!r}", each, known())
-                found[full] = _runs(each, _examples(each, known()), share * epochs, min(count, seeds))
+                    _check(f"{name}, {full!r}", each)
+                found[full] = _runs(each, training_examples(each.settings["data"]), share * epochs, min(count, seeds))
         return found
 
     whole = panel(f"{name}/curves", title or f"{name}: test error of each method", plan)
@@ -251,12 +253,9 @@ def _overlaid(place: str, settings: Mapping[str, Any], changes: Any) -> dict[str
     return found
 
 
-COUNTED = ("fixed-cycle", "shuffled", "partitioned")  # orders that ask how many examples there are, not which
-
-
-def _check(place: str, spec: RunSpec, data: Facts) -> None:
+def _check(place: str, spec: RunSpec) -> None:
     """Raise SpecError for settings that a run cannot have, or that its algorithm, solver, network or data has not."""
-    from suite.training.build import check_parts, make_order
+    from suite.training.build import check_parts
     from suite.training.numerics import choose
 
     with _said_of(place):
@@ -264,15 +263,7 @@ def _check(place: str, spec: RunSpec, data: Facts) -> None:
         check_run(whole, TRAINING)
         choose(whole, "cpu", 1)
         for stage in trainings(whole):
-            check_parts(stage.settings, data.shape)
-            batch, workers = stage.settings["batch"], stage.settings["workers"]
-            if stage.settings["order"]["kind"] in COUNTED:
-                make_order(stage.settings["order"], torch.empty(_examples(stage, data)), batch, workers, 0)
-
-
-def _examples(spec: RunSpec, data: Facts) -> int:
-    """Training examples of an epoch: all, or the subset that the settings ask for."""
-    return len(range(data.sizes["train"])[: spec.settings["data"].get("subset")])
+            check_parts(stage.settings)
 
 
 def _check_sweep(name: str, sweep: Mapping[str, Sequence[Any]], specs: Sequence[RunSpec]) -> None:

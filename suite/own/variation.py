@@ -98,8 +98,12 @@ def variations(groups: Groups, asked: Mapping[str, Sequence[Any]]) -> list[Varia
     specs = [spec for group in groups.values() for spec in group]
     if not specs:
         raise VariationError("it has no runs here, so that there is no setting to change")
-    known = [written(spec) for spec in specs]
-    values = {path: checked(path, each, specs, known) for path, each in asked.items()}
+    values = {}
+    for path in sorted(asked, key=lambda path: not names(path)):
+        values[path] = checked(path, asked[path], specs, [written(spec) for spec in specs])
+        if names(path) and len(asked) > 1:  # what a part has in place of another can be asked for, too
+            specs += [changed(spec, {path: value}) for spec in specs for value in values[path]]
+    values = {path: values[path] for path in asked}
     combined = [dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values())]
     if len(combined) > MOST:
         raise VariationError(f"{len(combined)} combinations of values are more than {MOST}; ask for fewer at a time")
@@ -113,10 +117,16 @@ def variations(groups: Groups, asked: Mapping[str, Sequence[Any]]) -> list[Varia
     return found
 
 
+def names(path: str) -> bool:
+    """Whether a setting says what a part is, and so which others there are."""
+    return path.rpartition(".")[2] in ("name", "rule", "kind")
+
+
 def changed(spec: RunSpec, changes: Mapping[str, Any]) -> RunSpec:
     """The specification with those of the changes that it has a place for."""
     settings, free = thaw(spec.settings), set(changes) - set(written(spec))
-    allowed = unwritten(spec) if free else {}
+    named = {path: value for path, value in changes.items() if names(path) and path not in free}
+    allowed = unwritten(changed(spec, named) if named.keys() < changes.keys() else spec) if free else {}
     for path, value in changes.items():
         if path in free and path not in allowed:
             continue

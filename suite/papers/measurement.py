@@ -120,6 +120,8 @@ def measure_frame(artifact: Artifact, frame: Frame, wanted: Callable[[str], bool
         except Exception as error:
             why = f"{artifact.id}/{name} could not be measured at {frame.profile}: {type(error).__name__}"
             cure = STORED_WITHOUT if isinstance(error, KeyError) else ""
+            if frame.rows and not quantity.groups:
+                cure = "; it reads no group of runs, as quantity() names none behind its name"
             result.damaged.append(f"{why}: {error}{cure}")
         else:
             ids = dict.fromkeys(part.ids)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 from suite.data.catalogue import DATASETS
 from suite.experiment import Experiment, lazily
@@ -60,20 +61,22 @@ def expected_updates(spec: RunSpec) -> float:
     return spec.settings["updates"] * (STOPPED if spec.settings.get("stop") else 1.0)
 
 
-def image_seconds(network: str) -> float:
-    """Seconds of the gradient of one image of a large batch: measured, or three forward passes by operations."""
-    measured = GRADIENT.get(network)
-    return measured[0] if measured else 3 * counts(network).flops_per_example / FLOPS_PER_SECOND
+def image_seconds(name: str, **options: Any) -> float:
+    """Seconds of an image's gradient in a large batch: operations at the network's measured speed, or the usual."""
+    operations = counts(name, **options).flops_per_example
+    measured = GRADIENT.get(name)
+    return operations * (measured[0] / counts(name).flops_per_example if measured else 3 / FLOPS_PER_SECOND)
 
 
-def gradient_seconds(network: str, images: float, steps: float) -> float:
-    """Seconds of ``steps`` gradients that read ``images`` images in all."""
-    return images * image_seconds(network) + steps * GRADIENT.get(network, (0.0, 1.2e-3))[1]
+def gradient_seconds(images: float, steps: float, name: str, **options: Any) -> float:
+    """Seconds of ``steps`` gradients of a network that read ``images`` images in all."""
+    return images * image_seconds(name, **options) + steps * GRADIENT.get(name, (0.0, 1.2e-3))[1]
 
 
-def test_seconds(network: str, images: float) -> float:
+def test_seconds(images: float, name: str, **options: Any) -> float:
     """Seconds of forward passes of so many images."""
-    return images * TEST.get(network, FORWARD * image_seconds(network))
+    share = TEST[name] / GRADIENT[name][0] if name in TEST else FORWARD
+    return images * share * image_seconds(name, **options)
 
 
 def seconds(spec: RunSpec) -> float:
@@ -83,12 +86,12 @@ def seconds(spec: RunSpec) -> float:
 
 def stage_seconds(spec: RunSpec) -> float:
     s, updates = spec.settings, expected_updates(spec)
-    network, workers = s["model"]["name"], s.get("workers", 1)
-    images = s["evaluate"].get("test_examples", test_size(s["data"]["name"]))
+    model, workers = s["model"], s.get("workers", 1)
+    images = s["evaluate"].get("test_examples", s["data"].get("examples", test_size(s["data"]["name"])))
     test = images + s["evaluate"].get("train_examples", 0) + s["evaluate"].get("recompute", 0)
     evaluations = updates / s["evaluate"]["every"] + 1
-    gradients = gradient_seconds(network, updates * workers * s["batch"], updates * workers)
-    return gradients + test_seconds(network, evaluations * test) + updates * OVERHEAD
+    gradients = gradient_seconds(updates * workers * s["batch"], updates * workers, **model)
+    return gradients + test_seconds(evaluations * test, **model) + updates * OVERHEAD
 
 
 def data(spec: RunSpec) -> tuple[str, ...]:
@@ -98,7 +101,7 @@ def data(spec: RunSpec) -> tuple[str, ...]:
 def memory(spec: RunSpec) -> int:
     """Bytes: interpreter and torch, the data set as uint8, ten vectors of parameters per worker, activations."""
     s = spec.settings
-    network, info = counts(s["model"]["name"]), DATASETS[s["data"]["name"]]
+    network, info = counts(**s["model"]), DATASETS[s["data"]["name"]]
     images = (info.sizes["train"] + test_size(info.name)) * prod(network.input_shape)
     vectors = 4 * network.parameters * 10 * s.get("workers", 1)
     return 350_000_000 + images + vectors + 8 * max(s["batch"], 500) * network.activations_per_example

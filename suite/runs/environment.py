@@ -36,13 +36,16 @@ PACKAGES = (
 
 @lru_cache
 def revision() -> dict[str, Any]:
-    """Git revision and whether the tree had uncommitted changes; ``unknown`` outside the project's checkout."""
+    """Git revision and whether code that computes runs had uncommitted changes; ``unknown`` outside the checkout."""
     try:
         ask = lambda *words: subprocess.run(
             ["git", "-C", str(ROOT), *words], capture_output=True, text=True, timeout=20, check=True
         ).stdout.strip()
         if Path(ask("rev-parse", "--show-toplevel")).resolve() == ROOT:
-            return {"revision": ask("rev-parse", "HEAD"), "dirty": bool(ask("status", "--porcelain"))}
+            packages = [package for package, folder in CODE_PACKAGES.items() if folder == ROOT]
+            code = [f"{package}/*{kind}" for package in packages for kind in sorted(KINDS)]
+            changed = ask("status", "--porcelain", "-uall", "--", *code, *(f":(exclude){room}" for room in READERS))
+            return {"revision": ask("rev-parse", "HEAD"), "dirty": bool(changed)}
     except (OSError, subprocess.SubprocessError):
         pass
     return {"revision": "unknown", "dirty": None}

@@ -21,6 +21,7 @@ from reference_impls.matex_agd import DelayedSGD
 from reference_impls.rudra import Softsync
 from suite.communication.collectives import EXCHANGES, CountingCollective, in_process
 from suite.data import images, order, transforms
+from suite.data.catalogue import DATASETS
 from suite.data.order import Order
 from suite.data.transforms import Augmentation, Augmented
 from suite.models import classifier, initialise
@@ -61,6 +62,16 @@ SOLVERS: Table[type[Any]] = Table(
         "lars": LARS,
     },
 )
+
+
+def single_class(targets: Tensor, batch: int, workers: int, seed: int, batches: int | None = None) -> Order:
+    return order.SingleClass(targets.cpu(), batch, seed, batches)
+
+
+def balanced(targets: Tensor, batch: int, workers: int, seed: int, batches: int) -> Order:
+    return order.Balanced(targets.cpu(), batch, seed, batches)
+
+
 # Functions of targets [N], examples of a batch, workers, seed and their own options that return an Order.
 ORDERS: Table[Callable[..., Order]] = Table(
     "order",
@@ -72,14 +83,11 @@ ORDERS: Table[Callable[..., Order]] = Table(
         "by-class": lambda targets, batch, workers, seed, skew=1.0: order.ByClass(
             targets.cpu(), workers, batch, seed, skew
         ),
-        "single-class": lambda targets, batch, workers, seed, batches=None: order.SingleClass(
-            targets.cpu(), batch, seed, batches
-        ),
-        "balanced": lambda targets, batch, workers, seed, batches: order.Balanced(
-            targets.cpu(), batch, seed, batches
-        ),
+        "single-class": single_class,
+        "balanced": balanced,
     },
 )
+ORDER = {"kind": "fixed-cycle"}  # unless settings name another
 PARTITIONS = ("partitioned", "by-class")  # orders that have batches of a worker, and none of all workers
 BOUND = ("lr_scale", "decay_scale", "layers")  # fields of solvers that who builds them hands over
 
@@ -96,19 +104,13 @@ class Setup:
     test_targets: Tensor
 
 
-def named_solver(settings: Mapping[str, Any]) -> tuple[type[Any], dict[str, Any]]:
-    """The solver named by ``rule``, and the other settings as its fields."""
-    values = thaw(settings)
-    rule = values.pop("rule")
-    check_kind("descent.multipliers", values.pop("multipliers", False), bool)
-    check_options(f"descent {rule}", SOLVERS[rule], 0, values, hidden=BOUND)
-    return SOLVERS[rule], values
-
-
 def make_optimizer(settings: Mapping[str, Any], flat: FlatModule) -> Optimizer:
     """The solver named by ``rule`` with the network's multipliers as [d] vectors, and its layers if it asks."""
-    kind, values = named_solver(settings)
-    if settings.get("multipliers", False):
+    values = thaw(settings)
+    kind = SOLVERS[rule := values.pop("rule")]
+    check_kind("descent.multipliers", multipliers := values.pop("multipliers", False), bool)
+    check_options(f"descent {rule}", kind, 0, values, hidden=BOUND)
+    if multipliers:
         specs = dict(parameter_specs(flat.module))
         values["lr_scale"] = flat.scale({name: spec.lr_multiplier for name, spec in specs.items()})
         values["decay_scale"] = flat.scale({name: spec.decay_multiplier for name, spec in specs.items()})
@@ -122,27 +124,20 @@ def settings_of(kind: Any) -> dict[str, Any]:
     return {name: field.default for name, field in inspect.signature(kind).parameters.items()}
 
 
-def named_algorithm(settings: Mapping[str, Any]) -> tuple[type[Algorithm[Any]], dict[str, Any]]:
-    """The algorithm named by ``name``, and the other settings as its fields."""
-    values = thaw(settings)
-    kind = ALGORITHMS[name := values.pop("name")]
-    counted = {"batches": 1} if values.get("batches") == "epoch" else {}
-    check_options(f"algorithm {name}", kind, len(settings_of(Algorithm)), values | counted)
-    return kind, values
-
-
 def make_algorithm(
     settings: Mapping[str, Any], optimizer: Optimizer, collective: Collective, batches_per_epoch: int
 ) -> Algorithm[Any]:
     """The algorithm named by ``name``; ``batches: "epoch"`` means as many as an epoch has."""
-    kind, values = named_algorithm(settings)
+    values = thaw(settings)
+    kind = ALGORITHMS[name := values.pop("name")]
     if values.get("batches") == "epoch":
         values["batches"] = batches_per_epoch
+    check_options(f"algorithm {name}", kind, len(settings_of(Algorithm)), values)
     return kind(optimizer, collective, **values)
 
 
 def defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings that the algorithm and the solver of a run have, whether they are written out or not.
+    """Settings that the algorithm, the solver and the order of a run have, whether they are written out or not.
 
     By path, each with its plain default, None without one.
     """
@@ -154,6 +149,9 @@ def defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(descent, Mapping):
         own = settings_of(SOLVERS[descent["rule"]])
         found |= {f"descent.{name}": default for name, default in own.items() if name not in BOUND}
+    if isinstance(batches := settings.get("order"), Mapping):
+        every = settings_of(ORDERS[batches["kind"]]).items()
+        found |= {f"order.{name}": default for name, default in list(every)[4:]}
     if "evaluate" in settings:  # of a training run
         warm = dict.fromkeys(("updates", "rate", "batch", "descent.rule", "descent.momentum", "descent.decay"))
         found |= {f"warmstart.{path}": default for path, default in (warm | found).items()}
@@ -167,19 +165,13 @@ def left_over(descent: Mapping[str, Any]) -> set[str]:
     return set(descent) - known - {"rule"} - ({"multipliers"} if "lr_scale" in known else set())
 
 
-def named_exchange(settings: Mapping[str, Any]) -> tuple[Callable[..., Collective], dict[str, Any]]:
-    """What makes the exchange named by ``name``, and the other settings as its options."""
-    values = thaw(settings)
-    name = values.pop("name")
-    check_options(f"exchange {name}", EXCHANGES[name], 1, values)
-    return EXCHANGES[name], values
-
-
 def make_exchange(settings: Mapping[str, Any] | None, workers: int) -> Collective:
     """What moves sums between workers: those named by ``name``, counted, or plain ones without settings."""
     if settings is None:
         return in_process(workers)
-    make, options = named_exchange(settings)
+    options = thaw(settings)
+    make = EXCHANGES[name := options.pop("name")]
+    check_options(f"exchange {name}", make, 1, options)
     return CountingCollective(make(workers, **options))
 
 
@@ -191,31 +183,23 @@ def make_network(settings: Mapping[str, Any], run_seed: int, device: str, dtype:
     return module.to(device=device, dtype=dtype)
 
 
-def named_order(
-    settings: Mapping[str, Any],
-) -> tuple[Callable[..., Order], str, dict[str, Any] | None, dict[str, Any]]:
-    """What makes the order named by ``kind``, how workers share it, what it is ``without``, and its other options."""
-    values = thaw(settings)
-    kind, share, without = values.pop("kind"), values.pop("share", "own"), values.pop("without", None)
-    if share not in ("own", "split", "pool"):
-        raise ValueError(f"order share={share!r} must be one of own, split, pool")
-    if kind in PARTITIONS and share != "own":
-        raise ValueError(f"order {kind} gives each worker its own part of the data; share={share!r} must be own")
-    if without is not None:
-        check_options("order without", order.LeftOut, 1, without)
-    check_options(f"order {kind}", ORDERS[kind], 4, values)
-    return ORDERS[kind], share, without, values
-
-
 def make_order(settings: Mapping[str, Any], targets: Tensor, batch: int, workers: int, order_seed: int) -> Order:
     """The batch order named by ``kind``; ``batch`` is what one worker reads in one turn.
 
     ``split`` cuts every batch of batch x workers examples over the workers, ``pool`` deals whole batches out.
     ``without`` leaves batches out of some epochs (:class:`suite.data.order.LeftOut`).
     """
-    make, share, without, options = named_order(settings)
+    options = thaw(settings)
+    kind, share, without = options.pop("kind"), options.pop("share", "own"), options.pop("without", None)
+    if share not in ("own", "split", "pool"):
+        raise ValueError(f"order share={share!r} must be one of own, split, pool")
+    if kind in PARTITIONS and share != "own":
+        raise ValueError(f"order {kind} gives each worker its own part of the data; share={share!r} must be own")
+    if without is not None:
+        check_options("order without", order.LeftOut, 1, without)
+    check_options(f"order {kind}", ORDERS[kind], 4, options)
     joint = batch * workers if share == "split" else batch
-    made = make(targets, joint, workers, order_seed, **options)
+    made = ORDERS[kind](targets, joint, workers, order_seed, **options)
     if without is not None:
         made = order.LeftOut(made, **without)
     if share == "split":
@@ -230,28 +214,34 @@ def subset_draw(name: str, examples: int) -> Tensor:
     return torch.randperm(examples, generator=torch.Generator().manual_seed(seed("subset", name)))
 
 
-def check_parts(settings: Mapping[str, Any], shape: Sequence[int]) -> None:
-    """Build the parts of a run that need no data, the network on the meta device.
+def training_examples(data: Mapping[str, Any]) -> int:
+    """Training examples of an epoch: all of the set, or as many as these settings of it ask for."""
+    every = DATASETS[data["name"]].sizes["train"]
+    return min(every, data.get("examples", every), data.get("subset", every))
 
-    Args:
-        settings: of the training.
-        shape: of an example.
+
+def check_parts(settings: Mapping[str, Any]) -> None:
+    """Build the parts of a training without its data, the network on the meta device.
 
     Raises:
         ValueError: a part names nothing there is, has settings that what it names has not, or values out of range.
     """
-    solver = make_optimizer(settings["descent"], FlatModule(construct(**thaw(settings["model"]))))
+    network: Any = construct(**thaw(settings["model"]))
+    solver = make_optimizer(settings["descent"], FlatModule(network))
+    workers = settings.get("workers", 1)
     batches = 2  # of an epoch, which only the data tell: the fewest that every algorithm takes
-    make_algorithm(settings["algorithm"], solver, in_process(settings.get("workers", 1)), batches)
-    transforms.check_rule(settings["data"].get("transform", "scale"))
+    make_algorithm(settings["algorithm"], solver, make_exchange(settings.get("exchange"), workers), batches)
+    data, which = settings["data"], dict(settings.get("order", ORDER))
+    transforms.check_rule(data.get("transform", "scale"))
     if "augment" in settings:
-        make_augmentation(settings, shape)
+        make_augmentation(settings, network.input_shape)
     if "schedule" in settings:
         shape_at(settings["schedule"], settings.get("updates", 1), 0)
-    if "order" in settings:
-        named_order(settings["order"])
-    if "exchange" in settings:
-        named_exchange(settings["exchange"])
+    if which["kind"] == "single-class" and "batches" not in which:
+        which.pop("without", None)  # of as many batches as the data have classes
+    # What an order cannot make of targets that are all alike, it can make of no others.
+    alike = torch.zeros(training_examples(data))
+    make_order(which, alike, settings["batch"], workers, 0)
 
 
 def make_augmentation(settings: Mapping[str, Any], shape: Sequence[int]) -> Augmentation:
@@ -290,9 +280,8 @@ def set_up(
     settings: Mapping[str, Any], run_seed: int, problem: Classification, test_inputs: Tensor, test_targets: Tensor
 ) -> Setup:
     """The order and the algorithm of a run on a problem that is there."""
-    workers, flat = settings.get("workers", 1), problem.flat
-    kind = settings.get("order", {"kind": "fixed-cycle"})
-    batches = make_order(kind, problem.targets, settings["batch"], workers, seed(run_seed, "order"))
+    workers, flat, named = settings.get("workers", 1), problem.flat, settings.get("order", ORDER)
+    batches = make_order(named, problem.targets, settings["batch"], workers, seed(run_seed, "order"))
     if problem.augmentation is not None:
         batches = Augmented(batches, problem.augmentation, seed(run_seed, "augment"))
     solver, collective = make_optimizer(settings["descent"], flat), make_exchange(settings.get("exchange"), workers)

@@ -35,6 +35,14 @@ def test_a_run_costs_the_gradients_of_its_images_its_steps_and_its_tests():
     assert cost.seconds(training(evaluate=tested)) == pytest.approx(shorter)
 
 
+def test_options_of_a_network_cost_what_they_multiply():
+    small, large = (training(model={"name": "caffe_lenet", **options}) for options in ({}, {"classes": 1000}))
+    more = counts("caffe_lenet", classes=1000).flops_per_example / LENET.flops_per_example
+    step = 1_000 * (cost.GRADIENT["caffe_lenet"][1] + cost.OVERHEAD)
+    assert cost.seconds(large) - step == pytest.approx(more * (cost.seconds(small) - step))
+    assert cost.memory(large) > cost.memory(small)
+
+
 @pytest.mark.parametrize("network", sorted(cost.GRADIENT))
 def test_measured_seconds_are_of_the_size_that_operations_say(network: str):
     """Between a fifth of a core's usual speed and eight times it: no slip of a power of ten."""

@@ -27,10 +27,13 @@ def test_a_revision_is_that_of_the_checkout_and_unknown_outside_of_one(tmp_path:
     (tmp_path / "a").mkdir()
     checkout, revision_of = repository((tmp_path / "a").resolve()), revision.__wrapped__
     monkeypatch.setattr(environment, "ROOT", checkout)
+    monkeypatch.setitem(environment.CODE_PACKAGES, "suite", checkout)
     assert len(revision_of()["revision"]) >= 40
     assert revision_of()["dirty"] is False
-    (checkout / "new").touch()
-    assert revision_of()["dirty"] is True
+    for name, counts in (("docs/new.md", False), ("suite/report/new.py", False), ("suite/data/new.py", True)):
+        (checkout / name).parent.mkdir(parents=True, exist_ok=True)
+        (checkout / name).touch()
+        assert revision_of()["dirty"] is counts
     for elsewhere in (checkout / "below", tmp_path / "outside", tmp_path / "gone"):
         if elsewhere.name != "gone":
             elsewhere.mkdir()

@@ -48,6 +48,7 @@ def package(papers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         catalogue.PAPERS[NAME] = catalogue.Registered(lambda: module.PAPER, code.parent)
         catalogue.paper.cache_clear()
         _of_ones_own.cache_clear()
+        measure.cache_clear()
         return module
 
     yield SimpleNamespace(code=code, load=load)
@@ -130,12 +131,13 @@ def test_other_data_are_refused_until_they_are_planned_anew(package, capsys: pyt
 
 
 def test_a_setting_that_was_taken_out_leaves_no_failed_run(package, capsys: pytest.CaptureFixture[str]):
-    text = package.code.read_text().replace('"algorithm.alpha": [0.05, 0.1, 0.25]', '"model.width": [16, 4]')
-    package.code.write_text(text.replace("36 * width", "36 * 16"))
+    text = package.code.read_text().replace('"algorithm.alpha": [0.05, 0.1, 0.25]', '"order.batches": [1, 46]')
+    text = text.replace('"batch": 16', '"batch": 30, "order": {"kind": "balanced", "batches": 1}')
+    package.code.write_text(text)  # of one class there are too few examples, as its data alone tell
     package.load()
     assert run() == 1
     assert status(Path("runs.store"))["counts"]["failed"] == 4
-    package.code.write_text(text.replace("[16, 4]", "[16]"))
+    package.code.write_text(text.replace("[1, 46]", "[1]"))
     package.load()
     assert run() == 0
     assert status(Path("runs.store"))["counts"]["failed"] == 0
@@ -167,6 +169,9 @@ MISTYPED = {
     '{"augment": {"crop": 9}}': "mine, 'SGD': crop=9 exceeds pictures of 8x8",
     '{"order": {"kind": "partitioned", "share": "pool"}}': "order partitioned gives each worker its own part of",
     '{"order": {"kind": "shuffled", "without": {"batches": [0]}}}': "order without: missing a required argument",
+    '{"order": {"kind": "by-class", "skew": 2.0}}': "mine, 'SGD': skew=2.0 must lie in [0, 1]",
+    '{"order": {"kind": "single-class", "batches": 0}}': "mine, 'SGD': a cycle needs at least one batch",
+    '{"order": {"kind": "balanced", "batches": 2.5}}': "order balanced: batches=2.5 must be a whole number",
     '{"order": {"knid": "shuffled"}}': "order shuffled: got an unexpected keyword argument 'knid'",
     '{"warmstart": {"rate": 0.1}}': "warmstart has no updates",
 }
@@ -239,8 +244,18 @@ def test_splits_whose_examples_are_of_another_kind_are_refused(other, tmp_path: 
         facts("mine", lambda: splits, tmp_path / "data.json")
 
 
+def test_a_network_may_read_values_where_it_is_made_and_in_its_forward_pass(package):
+    text = package.code.read_text().replace("return nn.Sequential(", "return Net(nn.Dropout(torch.zeros(1).item()), ")
+    net = "class Net(nn.Sequential):\n        def forward(self, x):\n            "
+    reads = "return super().forward(x if x.max() <= 1 else x / 255)"
+    package.code.write_text(
+        text.replace("    from torch import nn\n", f"    import torch\n    from torch import nn\n    {net}{reads}\n")
+    )
+    package.load()
+    assert run() == 0
+
+
 def test_a_network_that_does_not_take_the_examples_is_named(package):
-    measure.cache_clear()
     package.code.write_text(package.code.read_text().replace("36 * width", "35 * width"))
     package.load()
     with pytest.raises(ValueError, match=r"the network mine does not take examples of shape \(1, 8, 8\)"):

@@ -85,6 +85,9 @@ def test_a_panel_is_measured_and_drawn_from_stored_runs(tmp_path: Path) -> None:
     panel.draw(panel.read(store, "smoke"), Figure())
     assert drawn == [len(others) + 1]
     assert measure(panel, Layered([]), "smoke", claimed=False).missing.keys() == panel.quantities.keys()
+    panel.quantity("wrong")(lambda frame: frame["a"]["best"].max())  # of which groups is not said
+    (wrong_says,) = measure(panel, store, "smoke", claimed=False).damaged
+    assert wrong_says.endswith("it reads no group of runs, as quantity() names none behind its name")
 
 
 def test_a_table_of_runs_that_are_not_stored_is_missing() -> None:

@@ -67,6 +67,21 @@ def test_runs_are_ordered_by_what_this_machine_was_measured_to_take(monkeypatch:
     assert seen[3:] == [7 * seconds for seconds in seen[:3]]
 
 
+def test_a_training_that_could_not_be_is_refused_before_another_is_computed():
+    settings = {
+        "data": {"name": "digits", "size": 8},
+        "model": {"name": "digits_lenet", "input_size": 8, "kernel": 3},
+        "descent": {"rule": "torch", "momentum": 0.0, "decay": 0.0},
+    }
+    settings |= {"rate": 0.1, "batch": 4, "workers": 2, "updates": 1, "evaluate": {"every": 1}}
+    sweep = {alpha: settings | {"algorithm": {"name": "crossbow", "alpha": alpha}} for alpha in (0.5, 7.0)}
+    runs = {f"alpha {alpha}": (RunSpec("train", each),) for alpha, each in sweep.items()}
+    options = command.RunOptions("smoke", Path("store"), device="cpu")
+    with pytest.raises(ValueError, match=r"toy/typed, 'alpha 7.0': crossbow: alpha=7.0 must lie in"):
+        command.run_artifacts([(toy.PAPER, [Artifact("toy/typed", "", lambda profile: runs)])], [], options)
+    assert not Path("store").exists()
+
+
 def test_what_a_run_has_planned_is_told_by_status_as_queued(capsys: pytest.CaptureFixture[str]):
     assert run("toy/table1", memory=MEMORY - 1) == 0
     assert last(capsys).endswith("0 failed, 3 beyond --memory")

@@ -41,6 +41,16 @@ def test_a_run_takes_up_the_settings_that_it_has():
         assert written(spec) == written(old) | {"algorithm.zeta": 0.3, "algorithm.queue": "literal"}
 
 
+def test_what_a_part_has_that_takes_the_place_of_another_can_be_asked_for():
+    (found,) = variations(
+        FIG5A, parse(["descent.beta1=0.8", "descent.rule=adam", "order.kind=by-class", "order.skew=0.5"])
+    )
+    assert found.label == "beta1 = 0.8, rule = adam, kind = by-class, skew = 0.5"
+    for spec in itertools.chain(*found.groups.values()):
+        assert spec.settings["descent"]["beta1"] == 0.8
+        assert spec.settings["order"]["skew"] == 0.5
+
+
 def test_another_solver_and_a_warm_start_take_what_they_have():
     """Rudra's section 5.5: AdaGrad, which has no momentum, after hardsync."""
     softsync = paper("rudra").artifact("rudra/fig5").runs("reduced")

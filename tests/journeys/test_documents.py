@@ -99,6 +99,11 @@ def test_a_command_line_of_the_pages_does_what_it_says(folder, monkeypatch, line
     walk.call(*words, *(["--help"] if alone else [])).fine()
 
 
+def test_the_measurements_of_the_page_on_batch_sizes_make_a_choice():
+    text = (ROOT / "docs" / "choose-a-batch-size.md").read_text(encoding="utf-8")
+    exec(re.findall(r"```python\n(.*?)```", text, re.DOTALL)[1], {})
+
+
 def test_few_lines_are_left_out_and_every_reason_is_needed():
     assert len(LEFT_OUT) <= 16
     unused = [pattern for pattern in LEFT_OUT if not any(fnmatchcase(line, pattern) for line in COMMANDS)]

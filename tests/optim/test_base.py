@@ -14,7 +14,7 @@ from torch import nn, optim
 
 from reference_impls import crossbow
 from suite.communication.launch import spawn
-from suite.optim import EASGD, SMA, DelayedSGD
+from suite.optim import EASGD, ISGD, SMA, DelayedSGD, Softsync
 from suite.optim.sma import Averaging
 
 BASES: dict[str, tuple[Any, dict[str, Any]]] = {
@@ -141,6 +141,15 @@ def test_a_group_that_is_added_is_stepped_by_the_base_and_restart_forgets():
 def test_bases_and_settings_that_cannot_be_are_refused(make, error: type, message: str):
     with pytest.raises(error, match=message):
         make(network())
+
+
+@pytest.mark.parametrize("make", [SMA, DelayedSGD, Softsync, partial(ISGD, batches=2, zeta=0.1)])
+def test_groups_may_each_have_a_rate_where_the_optimiser_has_none(make):
+    weight, bias = (module := nn.Linear(2, 1)).parameters()
+    opt = make(module, [{"params": [weight], "lr": 0.1}, {"params": [bias], "lr": 0.2}])
+    assert [group["lr"] for group in opt.param_groups] == [0.1, 0.2]
+    with pytest.raises(TypeError, match="needs lr"):
+        make(module, [{"params": [weight], "lr": 0.1}, {"params": [bias]}])
 
 
 def test_a_state_of_another_base_is_refused():

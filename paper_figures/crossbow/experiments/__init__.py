@@ -16,10 +16,10 @@ AUTOGRAD = 3e-3  # seconds of a step whose learners share autograd's one network
 def training_seconds(spec: RunSpec) -> float:
     """Epochs of training, and an evaluation of the average model and every replica after each."""
     s = spec.settings
-    network, images, epochs = s["model"]["name"], s["images"], s["epochs"]
-    gradients = gradient_seconds(network, epochs * images, epochs * images / s["batch"])
+    model, images, epochs = s["model"], s["images"], s["epochs"]
+    gradients = gradient_seconds(epochs * images, epochs * images / s["batch"], **model)
     tested = epochs * 5 * DATASETS[s["data"]["name"]].sizes["test"]
-    return gradients + test_seconds(network, tested) + epochs * images / s["batch"] * AUTOGRAD
+    return gradients + test_seconds(tested, **model) + epochs * images / s["batch"] * AUTOGRAD
 
 
 def timing_seconds(spec: RunSpec) -> float:
@@ -33,14 +33,14 @@ def apart_seconds(spec: RunSpec) -> float:
     """Each of the devices takes about three readings at each of half the numbers of learners, on every path twice."""
     s = spec.settings
     images = (s["repeats"] + 1) * 3 * sum(range(1, s["most"] // 2 + 1)) * s["batch"] * s["turns"]
-    return s["devices"] * 4 * gradient_seconds(s["model"], images, images / s["batch"])
+    return s["devices"] * 4 * gradient_seconds(images, images / s["batch"], s["model"])
 
 
 def engine_seconds(spec: RunSpec) -> float:
     """Seven sides of as many learners as there are, and one of each number of them; the tuner takes a few more."""
     s = spec.settings
     tasks = (7 * s["learners"] + sum(range(1, s["most"] + 1))) * s["turns"] * (s["repeats"] + 1)
-    return TWO_AT_ONCE * gradient_seconds(s["model"], tasks * s["batch"], tasks)
+    return TWO_AT_ONCE * gradient_seconds(tasks * s["batch"], tasks, s["model"])
 
 
 def hosts_seconds(spec: RunSpec) -> float:

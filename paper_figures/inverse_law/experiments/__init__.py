@@ -50,17 +50,17 @@ SET_UP = 3.0  # seconds of a search: pictures read, permuted and decoded
 def sweep_seconds(spec: RunSpec) -> float:
     """Updates by the law, N_inf (1 + M_0 / M), and the tests of one search."""
     s = spec.settings
-    network, updates = s["model"]["name"], sweep_updates(spec)
+    model, updates = s["model"], sweep_updates(spec)
     if s["growth"]:  # every update at first, then each ``growth`` later than the one before
         first = min(updates, 1 / s["growth"])
         tests = first + math.log(max(1.0, updates / first)) / math.log1p(s["growth"])
-        read = CIFAR_LENET_READ if network == "cifar_lenet" else TYPICAL_READ
+        read = CIFAR_LENET_READ if model["name"] == "cifar_lenet" else TYPICAL_READ
     else:
         tests, read = updates / s["every"], TYPICAL_READ_OFTEN
     read = max(read, lowest(spec) / typical_way(spec)[2])
     sample = s["sample"] or s["share"] * DATASETS[s["data"]["name"]].sizes["train"]
-    tested = test_seconds(network, tests * read * sample * len(s["monitors"]))
-    return SET_UP + gradient_seconds(network, updates * s["batch"], updates) + tested + updates * OVERHEAD
+    tested = test_seconds(tests * read * sample * len(s["monitors"]), **model)
+    return SET_UP + gradient_seconds(updates * s["batch"], updates, **model) + tested + updates * OVERHEAD
 
 
 def sweep_updates(spec: RunSpec) -> float:

@@ -19,7 +19,7 @@ def latency_seconds(spec: RunSpec) -> float:
 
 def imagenet_seconds(spec: RunSpec) -> float:
     work = 3 * spec.settings["updates"] * spec.settings["batch"]
-    return work * counts(spec.settings["model"]["name"]).flops_per_example / FLOPS_PER_SECOND
+    return work * counts(**spec.settings["model"]).flops_per_example / FLOPS_PER_SECOND
 
 
 def occupancy_seconds(spec: RunSpec) -> float:

@@ -16,7 +16,7 @@ def imagenet_seconds(spec: RunSpec) -> float:
     """Seconds of one core: forward and backward of every training picture, and forward of those evaluated."""
     s = spec.settings
     pictures = s["updates"] * (3 * s["batch"] * s["workers"] + s["evaluate"]["examples"] / s["evaluate"]["every"])
-    return pictures * counts(s["model"]["name"]).flops_per_example / FLOPS_PER_SECOND
+    return pictures * counts(**s["model"]).flops_per_example / FLOPS_PER_SECOND
 
 
 def compute_seconds(spec: RunSpec) -> float:

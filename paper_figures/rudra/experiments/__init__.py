@@ -21,11 +21,11 @@ def _training_seconds(spec: RunSpec) -> float:
     """
     total = 0.0
     for s in (stage.settings for stage in trainings(spec)):
-        network, n, updates = s["model"]["name"], s["algorithm"]["n"], s["updates"]
+        model, n, updates = s["model"], s["algorithm"]["n"], s["updates"]
         gradients = gradients_per_update(s["workers"], n)
         joined = gradients if n <= 1 else 1
-        total += cost.gradient_seconds(network, updates * gradients * s["batch"], updates * gradients / joined)
-        total += cost.test_seconds(network, (updates / s["evaluate"]["every"] + 1) * 10_000)
+        total += cost.gradient_seconds(updates * gradients * s["batch"], updates * gradients / joined, **model)
+        total += cost.test_seconds((updates / s["evaluate"]["every"] + 1) * 10_000, **model)
         total += updates * (cost.OVERHEAD + gradients * SERVED)
     return total
 
