@@ -120,7 +120,7 @@ def lines(planned: Iterable[Planned], yours: Collection[str], total: Mapping[str
     text = [f"{counted(total['runs'], 'run')} at {total['profile']}: {held}; {left}"]
     text += planning.lacking_data(total["missing_data"])
     if unfinished:
-        text.append("on top: 3 s for a process to start, 10 to 60 s to choose how the first training of a kind runs")
+        text.append("on top: 3 s to start; to choose how a kind of training runs 10 to 60 s, or some 50 updates")
     if unfinished and not device:
         text.append("hosts have taken 0.4 to 2.4 times as long; --calibrate 60 measures this machine for a minute")
     return text + [_row(p, p.spec.id in yours) for p in sorted(planned, key=lambda p: -p.seconds)]

@@ -48,7 +48,7 @@ def test_what_is_left_is_what_is_not_yours():
 )
 def test_the_sum_comes_first_then_what_is_missing_then_the_longest_run(made: Calibration | None, basis: str):
     cure = "hosts have taken 0.4 to 2.4 times as long; --calibrate 60 measures this machine for a minute"
-    starts = "on top: 3 s for a process to start, 10 to 60 s to choose how the first training of a kind runs"
+    starts = "on top: 3 s to start; to choose how a kind of training runs 10 to 60 s, or some 50 updates"
     advice = [starts] if made else [starts, cure]
     text = lines(PLAN, FIRST, summary(PLAN, FIRST, set(), "smoke", Path("d"), made))
     told = [" ".join(line.split()) for line in text]
