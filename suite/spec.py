@@ -11,7 +11,6 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -71,7 +70,7 @@ def thaw(value: Any) -> Any:
     return json.loads(canonical(value))
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False)
 class RunSpec:
     """One run, in full. ``experiment`` names the function that executes it, ``settings`` are its read-only arguments.
 
@@ -80,29 +79,25 @@ class RunSpec:
     """
 
     experiment: str
-    seed: int
-    text: str  # canonical JSON, whose hash is the id
-    id: str = field(repr=False)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    text: str = field(init=False, repr=False)  # canonical JSON, whose hash is the id
+    id: str = field(init=False, repr=False)
 
-    def __init__(self, experiment: str, settings: Mapping[str, Any] = MappingProxyType({}), seed: int = 0) -> None:
-        if not isinstance(settings, Mapping):
-            raise SpecError(f"settings must be a mapping, not {settings!r}")
-        check_plain(settings)
-        if not experiment or not isinstance(experiment, str):
-            raise SpecError(f"experiment must be a name, not {experiment!r}")
-        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-            raise SpecError(f"seed must be a non-negative integer, not {seed!r}")
+    def __post_init__(self) -> None:
+        if not isinstance(self.settings, Mapping):
+            raise SpecError(f"settings must be a mapping, not {self.settings!r}")
+        check_plain(self.settings)
+        if not self.experiment or not isinstance(self.experiment, str):
+            raise SpecError(f"experiment must be a name, not {self.experiment!r}")
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
+            raise SpecError(f"seed must be a non-negative integer, not {self.seed!r}")
         try:
-            text = canonical({"experiment": experiment, "settings": settings, "seed": seed, "schema": SCHEMA})
+            text = canonical({**vars(self), "schema": SCHEMA})
         except (ValueError, RecursionError) as error:  # they hold themselves, or are nested a thousand times
             raise SpecError(f"settings cannot be written as JSON: {error}") from None
         named = hashlib.sha256(text.encode()).hexdigest()[:ID_LENGTH]
-        vars(self).update(experiment=experiment, seed=seed, text=text, id=named)
-
-    @cached_property
-    def settings(self) -> Mapping[str, Any]:
-        """The arguments of the experiment. Most specifications of a plan are only named, so these are read late."""
-        return json.loads(self.text, object_hook=_frozen)["settings"]
+        vars(self).update(text=text, id=named, settings=json.loads(text, object_hook=_frozen)["settings"])
 
     def __eq__(self, other: object) -> bool:
         return self.id == other.id if isinstance(other, RunSpec) else NotImplemented

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -210,5 +209,9 @@ def encode(spec: RunSpec, environment: Mapping[str, Any], outcome: Outcome) -> d
     return files | {CHECKSUMS: seal(files)}
 
 
-# Whether a name is the id of a run: the hex digits that ``RunSpec.id`` gives.
-is_run_id = re.compile(f"[0-9a-f]{{{ID_LENGTH}}}").fullmatch
+_HEX = frozenset("0123456789abcdef")
+
+
+def is_run_id(name: str) -> bool:
+    """Whether a name is the id of a run: the hex digits that ``RunSpec.id`` gives."""
+    return len(name) == ID_LENGTH and _HEX.issuperset(name)
