@@ -1,6 +1,6 @@
 """Rudra: Gupta, Zhang and Milthorpe, "Model Accuracy and Runtime Tradeoff in Distributed Deep Learning", 2015.
 
-One module per figure or table (Figs. 1 to 3 in ``systems``), the protocols and Eq. 7 in ``algorithms``.
+One module per figure or table (Figs. 1 to 3 in ``systems``), the protocols in ``algorithms``, Eq. 7 in ``equations``.
 Runs are specified in ``settings`` and ``plans`` and computed in ``experiments``. Final errors and predicted times are
 read in ``errors`` and ``times``; ``drawing`` holds what several figures draw.
 """
@@ -18,7 +18,7 @@ PAPER = Paper(
         "Suyog Gupta, Wei Zhang, Josh Milthorpe: Model Accuracy and Runtime Tradeoff in Distributed Deep Learning. "
         "arXiv:1509.04210, 2015."
     ),
-    artifacts=artifacts_of(__name__, "systems", *NUMBERED, "rate", "algorithms"),
+    artifacts=artifacts_of(__name__, "systems", *NUMBERED, "rate", "algorithms", "equations"),
     experiments=EXPERIMENTS,
     link="https://arxiv.org/abs/1509.04210",
 )

@@ -1,12 +1,8 @@
-"""The protocols of section 3.1 (hardsync, async, n-softsync): how stale gradients are, in simulated runs; and Eq. 7.
-
-Hardsync depends on mu lambda alone. Eqs. 1 to 6 are held by tests of the update rules.
-"""
+"""The protocols of section 3.1 (hardsync, async, n-softsync): how stale gradients are, in simulated runs."""
 
 from __future__ import annotations
 
-from paper_figures.rudra import errors
-from paper_figures.rudra.plans import BASELINE, SPLITS, clock, training_groups
+from paper_figures.rudra.plans import SPLITS, clock
 from suite.papers.figure import Artifact, Figure, Frame, Groups, pd
 from suite.report.style import GRID
 
@@ -19,13 +15,6 @@ def runs(profile: str) -> Groups:
 
 
 PANEL = Artifact("rudra/alg-softsync", "Staleness of gradients under each protocol", runs)
-EQ7 = Artifact(
-    "rudra/eq7",
-    "Hardsync depends on mu lambda alone",
-    lambda profile: training_groups(profile, [BASELINE, (0, 4, 30)]),
-    beside=errors.own_seeds,
-)
-EQ7.quantities["same-error"] = errors.differences((BASELINE, (0, 4, 30)))
 
 
 @PANEL.table
