@@ -22,7 +22,7 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 from suite.lazy import torch
-from suite.training.evaluation import LossReading, read_loss
+from suite.training.loss_reading import LossReading, read_loss
 
 State = Any
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 
 from suite.clock import duration
-from suite.runner.status_file import every
+from suite.runs import background
 
 EVERY, ON_A_TERMINAL = 30.0, 0.5  # seconds between two looks at what is under way
 CLEAR = "\r\x1b[K"  # has a terminal begin its line anew
@@ -37,7 +37,7 @@ class Progress:
         self.every, self._telling = ON_A_TERMINAL if self.terminal else every, ExitStack()
 
     def __enter__(self) -> Progress:
-        self._telling.enter_context(every(self.every, self._tell, "progress"))
+        self._telling.enter_context(background.every(self.every, self._tell, "progress"))
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -9,7 +9,6 @@ import contextlib
 import json
 import os
 import platform
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 import psutil
 
 from suite.files import NUMBER, Fields, read_note, write_whole
+from suite.runs.background import every
 
 NOTE = "progress.json"
 FAILURE = "failure.txt"  # the traceback of a run that failed
@@ -26,27 +26,6 @@ FIELDS: Fields = {"host": str, "pid": int, "job": str, "since": NUMBER, "fractio
 PERIOD = 5.0  # seconds between two signs of life
 PIDS = 2**31  # no system numbers its processes further
 SILENT = 60.0  # seconds without one after which a run is taken to stand still
-
-
-@contextlib.contextmanager
-def every(seconds: float, act: Callable[[], object], name: str) -> Iterator[None]:
-    """Call ``act`` in a thread called ``name`` after every so many seconds, until the block ends.
-
-    A call that is under way then is waited for. The thread ends with the process wherever that ends.
-    """
-    ended = threading.Event()
-
-    def run() -> None:
-        while not ended.wait(seconds):
-            act()
-
-    thread = threading.Thread(target=run, name=name, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 @contextlib.contextmanager

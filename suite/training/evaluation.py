@@ -6,47 +6,20 @@ losses cannot fall below zero.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from suite.training.flat import aligned, arranged
+from suite.training.loss_reading import LossReading, read_loss
 from suite.training.recording import Body, CudaGraphs
 
 Score = tuple[float, float]  # mean loss in nats, share of images whose largest output is not their class
 Sums = tuple[Tensor, Tensor]  # of a chunk: loss and wrong answers (0-d)
 Losses = Callable[[Tensor, Tensor, Tensor], Tensor]  # at a point [d], on images with labels: of each example [b]
-
-
-class LossReading(NamedTuple):
-    """A test. ``loss`` is the mean over all examples or, if ``cut``, a lower bound of it above the threshold."""
-
-    loss: float
-    cut: bool
-    examples: int  # looked at
-
-
-def read_loss(chunks: Iterable[tuple[float, int]], examples: int, threshold: float) -> LossReading:
-    """The mean of ``examples`` losses from (sum, count) of consecutive chunks, given up above ``threshold``.
-
-    Chunks are consumed only as far as needed. NaN counts as infinite. Raises ValueError for a negative sum,
-    which would make the early exit wrong.
-    """
-    total, seen, limit = 0.0, 0, threshold * examples
-    for part, count in chunks:
-        if part < 0:
-            raise ValueError(f"a chunk of {count} losses sums to {part}; an early exit needs losses of at least 0")
-        total += part
-        seen += count
-        if math.isnan(total):
-            return LossReading(math.inf, True, seen)
-        if total > limit and seen < examples:
-            return LossReading(total / examples, True, seen)
-    return LossReading(total / examples, False, seen)
 
 
 def score(

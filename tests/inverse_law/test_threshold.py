@@ -9,7 +9,7 @@ import random
 import pytest
 
 from suite.batch_size.trainer import Monitor, Search
-from suite.training.evaluation import read_loss
+from suite.training.loss_reading import read_loss
 
 
 class Trajectory:

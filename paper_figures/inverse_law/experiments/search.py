@@ -20,9 +20,9 @@ from suite.communication.collectives import in_process
 from suite.experiment import Context, Outcome, OutOfTime, RunSpec
 from suite.lazy import pd
 from suite.training import checkpoint
-from suite.training.evaluation import LossReading
 from suite.training.gradients.backend import Backend, compute_gradients
 from suite.training.loop import rounds
+from suite.training.loss_reading import LossReading
 from suite.training.optimizers import in_place
 
 

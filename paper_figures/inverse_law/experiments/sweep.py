@@ -32,10 +32,10 @@ from suite.data import images, order, transforms
 from suite.experiment import Context, Outcome
 from suite.spec import RunSpec, seed
 from suite.training.build import DTYPES, make_network, make_optimizer
-from suite.training.evaluation import LossReading
 from suite.training.flat import FlatModule
 from suite.training.gradient_noise import gradient_variances
 from suite.training.gradients.paths import backend_of
+from suite.training.loss_reading import LossReading
 from suite.training.numerics import apply, kernels
 from suite.training.problem import Classification
 

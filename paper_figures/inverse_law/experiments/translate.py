@@ -23,8 +23,8 @@ from suite.data.text import Pair, load_pairs
 from suite.experiment import Context, Outcome
 from suite.spec import RunSpec, seed
 from suite.training.build import make_optimizer
-from suite.training.evaluation import LossReading, read_loss
 from suite.training.gradients.backend import AutogradGradients
+from suite.training.loss_reading import LossReading, read_loss
 from suite.training.numerics import apply
 from suite.training.translation import Translation, prepare, score, translate, word_loss
 

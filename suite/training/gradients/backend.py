@@ -17,8 +17,9 @@ from torch.func import grad_and_value, vmap
 
 from reference_impls.contract import Algorithm, Points, Turn
 from reference_impls.numbers import on_device
-from suite.training.evaluation import CapturedTest, LossReading, read, score
+from suite.training.evaluation import CapturedTest, read, score
 from suite.training.flat import FlatModule
+from suite.training.loss_reading import LossReading
 from suite.training.optimizers import alike, alone_in_place
 from suite.training.recording import CudaGraphs, refusal
 
