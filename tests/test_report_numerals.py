@@ -48,6 +48,7 @@ def test_ours_is_read_as_the_rule_reads_it():
     assert ours(exact([1, 0]), claim(rule="holds")) == ["holds", "does not hold"]
     share = point(0.9, spread=0.05)
     assert ours(share, claim(rule="holds")) == ["holds in 90.0 [85.0, 95.0]% of cases"]
+    assert ours(share, claim(rule="holds", unit="share of tests")) == ["holds in 90.0 [85.0, 95.0]% of tests"]
     steps = claim(rule="order", order=("slow", "fast"), unit="s")
     assert ours(exact(0.5), steps) == ["fast minus slow: 0.5 s"]
     apart = claim(rule="order", order=("slow", "fast", "faster"), pairs=(("slow", "fast"), ("slow", "faster")))

@@ -131,7 +131,7 @@ def ours(measured: Estimate, claim: Claim) -> list[str]:
     """
     digits, unit = digits_of(measured, claim), claim.displayed_unit
     if claim.rule == "holds":
-        return [_share(*span, digits, ranged=measured.ranged) for span in measured.spans]
+        return [_share(*span, digits, _cases(claim), ranged=measured.ranged) for span in measured.spans]
     if claim.rule == "order" and len(measured.values) == len(claim.order) - 1:
         pairs = zip(claim.steps, measured.spans, strict=True)
         if unit in LOGARITHMS:
@@ -204,10 +204,15 @@ def _end(bound: float, half_width: float) -> str:
     return _signed(f"{bound:.2g}") if bound and not text.strip("−0.") else text
 
 
-def _share(value: float, low: float, high: float, digits: int, *, ranged: bool) -> str:
+def _cases(claim: Claim) -> str:
+    """What a rule counts of which the statement holds in a share."""
+    return claim.unit.removeprefix("share of ") if claim.unit.startswith("share of ") else "cases"
+
+
+def _share(value: float, low: float, high: float, digits: int, cases: str, *, ranged: bool) -> str:
     if low == high and value in (0, 1):
         return "holds" if value else "does not hold"
-    return f"holds in {_with_ends(100 * value, 100 * low, 100 * high, digits, ranged=ranged)}% of cases"
+    return f"holds in {_with_ends(100 * value, 100 * low, 100 * high, digits, ranged=ranged)}% of {cases}"
 
 
 def printed(claim: Claim) -> list[str]:
@@ -228,7 +233,7 @@ def compared(claim: Claim) -> list[str]:
         return [" < ".join(claim.order)]
     if claim.rule == "holds":
         needed = claim.printed[0] if claim.printed else 1.0
-        return ["holds" if needed == 1 else f"holds in {number(100 * needed)}% of cases"]
+        return ["holds" if needed == 1 else f"holds in {number(100 * needed)}% of {_cases(claim)}"]
     if claim.rule == "bound" and claim.side == "range":
         return [with_unit(" to ".join(numbers), claim.unit)]
     if claim.rule == "bound":

@@ -103,7 +103,8 @@ def number_of(verdict: Verdict) -> str:
     there = compared(claim)[:3]
     for unit in claim.displayed_unit.split(", "):  # which our number says
         there = [text.removesuffix(f" {unit}") for text in there]
-    asked = "" if claim.rule in ("order", "holds") else f"{claim.basis} {', '.join(there)}; "
+    silent = claim.rule == "order" or (claim.rule == "holds" and not claim.printed)
+    asked = "" if silent else f"{claim.basis} {', '.join(there).removeprefix('holds in ')}; "
     beside = f"; exploratory: {verdict.exploratory.verdict}" if verdict.exploratory else ""
     return f"`{claim.id.partition('/')[2]}` {number} ({asked}{boards.said(verdict)}, {verdict.rests_on}{beside})"
 

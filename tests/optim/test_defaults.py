@@ -14,7 +14,8 @@ from torch import nn
 from suite import optim
 from suite.optim import EASGD, ISGD, SMA, DelayedSGD, DiLoCo, LocalSGD, PostLocalSGD, Softsync
 
-PLAIN = {"momentum": 0.0, "weight_decay": 0.0, "fused": None, "group": None}  # as torch.optim.SGD
+# As torch.optim.SGD; without lr every group has its own.
+PLAIN = {"lr": None, "momentum": 0.0, "weight_decay": 0.0, "fused": None, "group": None}
 BASED = dict.fromkeys(["lr", "momentum", "weight_decay", "base", "fused", "group"])  # None: SGD's, or those of base
 PAPERS = {
     ISGD: {"stop": 5, "margin": 3.0},  # three standard deviations (Eq. 10)
