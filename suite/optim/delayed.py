@@ -146,7 +146,7 @@ class DelayedSGD(Algorithm):
     Args:
         module: what is trained, compiled or not; its parameters become views of one vector.
         params: parameters or groups of them; by default all that require a gradient.
-        lr: learning rate of the steps; required unless ``base`` is an instance.
+        lr: learning rate of the steps; required unless ``base`` is an instance or groups have their own.
         momentum: of SGD, 0 by default; or of ``base``.
         weight_decay: L2 of SGD, 0 by default; or of ``base``.
         delay: updates from a gradient to its application; 0 is synchronous, the paper has 0 to 3. The later it is,

@@ -46,7 +46,7 @@ class ISGD(Algorithm):
     Args:
         module: what is trained; its parameters become views of one vector.
         params: parameters or groups of them; by default all that require a gradient.
-        lr: the rate of SGD.
+        lr: the rate of SGD; required unless groups have their own.
         momentum: of SGD.
         weight_decay: of SGD, coupled.
         batches: in an epoch, the length of the control chart.

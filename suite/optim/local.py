@@ -23,7 +23,7 @@ class LocalSGD(Averaging):
     Args:
         module: what is trained, compiled or not; its parameters become views of one vector.
         params: parameters or groups of them; by default all that require a gradient.
-        lr: learning rate of every learner's own steps; required unless ``base`` is an instance.
+        lr: rate of every learner's own steps; required unless ``base`` is an instance or groups have their own.
         momentum: of SGD, 0 by default; or of ``base``. It stays with its learner and is never averaged.
         weight_decay: L2 of SGD, 0 by default; or of ``base``.
         learners: in this process, as many in every other; they take batches in turn. By default 2, or 1 where there

@@ -28,7 +28,7 @@ class Softsync(Algorithm):
     Args:
         module: what is trained; its parameters become views of one vector.
         params: parameters or groups of them; by default all that require a gradient.
-        lr: the rate of the server's SGD.
+        lr: the rate of the server's SGD; required unless groups have their own.
         momentum: of the server's SGD.
         weight_decay: of the server's SGD, coupled.
         n: 0 is hardsync, 1 to ``learners`` is n-softsync, ``learners`` asynchronous.
