@@ -11,7 +11,7 @@ from typing import Any
 
 from suite.papers.artifact import Groups
 from suite.spec import RunSpec, thaw
-from suite.tables import likely
+from suite.tables import UnknownName, likely
 
 MOST = 24  # variations of one sweep
 
@@ -135,12 +135,17 @@ def changed(spec: RunSpec, changes: Mapping[str, Any]) -> RunSpec:
         for part in outer:
             place = place.setdefault(part, {})
         place[last] = value
-    if "descent.rule" in changes and "descent" in settings:
+    for path in {"algorithm.name", "descent.rule", "order.kind"} & changes.keys():
         from suite.training.build import left_over
 
-        asked = {path.removeprefix("descent.") for path in changes}
-        for name in left_over(settings["descent"]) - asked:
-            del settings["descent"][name]
+        part = path.partition(".")[0]
+        try:
+            others = left_over(settings, part) if part in settings else set()
+        except UnknownName as error:
+            raise VariationError(f"no run can have {path} = {changes[path]}: {error}") from None
+        for name in others:
+            if f"{part}.{name}" not in changes:
+                del settings[part][name]
     return RunSpec(spec.experiment, settings, spec.seed)
 
 

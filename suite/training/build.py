@@ -159,10 +159,13 @@ def defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {path: thaw(default) if isinstance(default, plain) else None for path, default in found.items()}
 
 
-def left_over(descent: Mapping[str, Any]) -> set[str]:
-    """Settings of a solver that its rule does not have, as they were another's."""
-    known = set(settings_of(SOLVERS[descent["rule"]]))
-    return set(descent) - known - {"rule"} - ({"multipliers"} if "lr_scale" in known else set())
+def left_over(settings: Mapping[str, Any], part: str) -> set[str]:
+    """Options of a run's algorithm, solver (``descent``) or order that it does not have, as they were another's."""
+    own = {path.partition(".")[2] for path in defaults(settings) if path.startswith(f"{part}.")}
+    own |= {"name", "rule", "kind"} | ({"share", "without"} if part == "order" else set())
+    if part == "descent" and "lr_scale" in settings_of(SOLVERS[settings[part]["rule"]]):
+        own.add("multipliers")
+    return set(settings[part]) - own
 
 
 def make_exchange(settings: Mapping[str, Any] | None, workers: int) -> Collective:

@@ -51,6 +51,12 @@ def test_what_a_part_has_that_takes_the_place_of_another_can_be_asked_for():
         assert spec.settings["order"]["skew"] == 0.5
 
 
+def test_what_another_part_had_is_left_out():
+    (found,) = variations(FIG5A, parse(["algorithm.name=sgd", "order.kind=shuffled"]))
+    runs = [spec.settings for spec in itertools.chain(*found.groups.values())]
+    assert {(tuple(run["algorithm"]), tuple(run["order"])) for run in runs} == {(("name",), ("kind",))}
+
+
 def test_another_solver_and_a_warm_start_take_what_they_have():
     """Rudra's section 5.5: AdaGrad, which has no momentum, after hardsync."""
     softsync = paper("rudra").artifact("rudra/fig5").runs("reduced")
