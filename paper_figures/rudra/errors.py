@@ -94,7 +94,7 @@ def contrasts(*several: Mapping[str, float]) -> Quantity:
         return [contrast(weights, samples, seeds) for weights in several]
 
     def note(frame: Frame) -> str:
-        seeds = min([len(frame.groups[group]) for group in groups])
+        seeds = min(len(frame.groups[group]) for group in groups)
         ours = not OWN.keys().isdisjoint(frame.groups)
         whose = "our own seeds of three configurations" if ours else "the paper's Table 2, by its pairs of rows"
         return f"{seeds} seed{'s' * (seeds > 1)}; spread between seeds from {whose}"

@@ -151,7 +151,7 @@ def training(
         "drops": [[round(at * updates / EPOCHS), factor] for at, factor in DROPS] if drops else [],
         "evaluate": {"every": ceil(updates / max(epochs, 6))},
     }
-    return tuple([RunSpec("rudra/train", settings, seed) for seed in range(seeds)])
+    return tuple(RunSpec("rudra/train", settings, seed) for seed in range(seeds))
 
 
 # Epochs of the reduced profile. Where a claim compares two configurations, the one that is said to be better has

@@ -88,10 +88,10 @@ def over_seeds(value: Value, runs: Iterable[str] = (), note: str = "", *, proxy:
     freedoms = [i.freedom for i in found if i.low < i.high]
     ranged = set(freedoms) == {None}
     return Estimate(
-        tuple([float(i.mean) for i in found]),
-        tuple([float(i.low) for i in found]),
-        tuple([float(i.high) for i in found]),
-        min([i.n for i in found], default=0),
+        tuple(float(i.mean) for i in found),
+        tuple(float(i.low) for i in found),
+        tuple(float(i.high) for i in found),
+        min((i.n for i in found), default=0),
         tuple(runs),
         note,
         proxy,

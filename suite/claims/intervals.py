@@ -77,7 +77,7 @@ def pooled(samples: Iterable[Sequence[float]]) -> tuple[float, int]:
     squares, freedom = 0.0, 0
     for values in samples:
         middle = fmean(values)
-        squares += math.fsum([(value - middle) ** 2 for value in values])
+        squares += math.fsum((value - middle) ** 2 for value in values)
         freedom += len(values) - 1
     return math.sqrt(squares / freedom) if freedom else math.inf, freedom
 
@@ -94,8 +94,8 @@ def contrast(
     """
     deviation, freedom = spread
     sizes = {name: len(samples[name]) for name in weights}
-    value = math.fsum([weight * fmean(samples[name]) for name, weight in weights.items()])
-    share = math.sqrt(math.fsum([weight**2 / sizes[name] for name, weight in weights.items()]))
+    value = math.fsum(weight * fmean(samples[name]) for name, weight in weights.items())
+    share = math.sqrt(math.fsum(weight**2 / sizes[name] for name, weight in weights.items()))
     half = quantile(freedom, LEVEL) * deviation * share if freedom else math.inf
     return Interval(value, value - half, value + half, min(sizes.values()), freedom)
 

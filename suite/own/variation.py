@@ -98,11 +98,13 @@ def variations(groups: Groups, asked: Mapping[str, Sequence[Any]]) -> list[Varia
     specs = [spec for group in groups.values() for spec in group]
     if not specs:
         raise VariationError("it has no runs here, so that there is no setting to change")
-    values = {}
+    known, values = [written(spec) for spec in specs], {}
     for path in sorted(asked, key=lambda path: not names(path)):
-        values[path] = checked(path, asked[path], specs, [written(spec) for spec in specs])
+        values[path] = checked(path, asked[path], specs, known)
         if names(path) and len(asked) > 1:  # what a part has in place of another can be asked for, too
-            specs += [changed(spec, {path: value}) for spec in specs for value in values[path]]
+            others = [changed(spec, {path: value}) for spec in specs for value in values[path]]
+            specs += others
+            known += map(written, others)
     values = {path: values[path] for path in asked}
     combined = [dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values())]
     if len(combined) > MOST:

@@ -277,7 +277,7 @@ class Artifact:
 
     def reads(self, profile: str) -> frozenset[str]:
         """Ids of the runs that it reads at a profile, those beside its own too."""
-        return self.ids(profile).union([spec.id for specs in self.beside(profile).values() for spec in specs])
+        return self.ids(profile).union(spec.id for specs in self.beside(profile).values() for spec in specs)
 
     def alike(self, profile: str) -> str:
         """The largest profile that asks for the same runs."""
@@ -319,7 +319,7 @@ class Artifact:
 def artifacts_of(package: str, *modules: str) -> tuple[Artifact, ...]:
     """The artifacts that modules of a package name, in the order of the modules and of their lines."""
     found = [vars(import_module(f"{package}.{module}")) for module in modules]
-    return tuple(dict.fromkeys([each for names in found for each in names.values() if isinstance(each, Artifact)]))
+    return tuple(dict.fromkeys(each for names in found for each in names.values() if isinstance(each, Artifact)))
 
 
 SHORT_NAME = re.compile(r"[a-z][a-z0-9_]*")

@@ -92,7 +92,7 @@ class Rests:
     @cached_property
     def digest(self) -> str:
         """A digest of the contents of all runs, "" for none."""
-        found = sorted([run.digest for run in self.runs])
+        found = sorted(run.digest for run in self.runs)
         return digest("".join(found).encode())[:DIGITS] if found else ""
 
 
@@ -217,23 +217,23 @@ def departures(ours: Described, printed: PrintedExperiment) -> Iterator[Departur
     yield from _data(ours, printed)
     yield from _network(ours, printed)
     for name in ("labels", "rule", "splitting", "workers", "momentum", "decay", "warmstart", *UNSAID):
-        if (asked := printed.fields.get(name)) and (name not in UNSAID or getattr(ours, name) is not None):
+        if (asked := printed[name]) and (name not in UNSAID or getattr(ours, name) is not None):
             yield from _same(asked, getattr(ours, name), name)
-    if (batch := printed.fields.get("batch")) is not None:
+    if (batch := printed["batch"]) is not None:
         yield from _same(batch, ours.total if batch.total else ours.batch, "batch")
-    if (rate := printed.fields.get("rate")) is not None:
+    if (rate := printed["rate"]) is not None:
         yield from _rate(ours, rate)
-    if (preparation := printed.fields.get("preparation")) is not None:
+    if (preparation := printed["preparation"]) is not None:
         yield from _same(preparation, ours.preparation, "preparation")
     for name in ("epochs", "updates"):
-        if (length := printed.fields.get(name)) is not None:
+        if (length := printed[name]) is not None:
             yield from _length(getattr(ours, name), length.values[0], name)
     yield from _drops(ours, printed)
     yield from _sample(ours, printed)
 
 
 def _data(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
-    if (data := printed.fields.get("data")) is None:
+    if (data := printed["data"]) is None:
         return
     known = DATASETS.get(ours.data)
     if known and (whole := known.part_of) in data.values:
@@ -245,7 +245,7 @@ def _data(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
 
 
 def _network(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
-    if (network := printed.fields.get("network")) is not None and ours.network not in network.values:
+    if (network := printed["network"]) is not None and ours.network not in network.values:
         yield STAND_IN, f"{ours.network or 'another network'} for {_either(network)}"
 
 
@@ -294,7 +294,7 @@ def _length(made: float | None, asked: float, unit: str) -> Iterator[Departure]:
 
 def _arrival(run: Run, printed: PrintedExperiment) -> Iterator[Departure]:
     """Whether a training came as far as the accuracy until which the paper trains."""
-    if (until := printed.fields.get("until")) is None:
+    if (until := printed["until"]) is None:
         return
     if (best := best_test(run)) is None:
         yield REDUCED, f"no test accuracy for {until.values[0]:.0%}"
@@ -304,7 +304,7 @@ def _arrival(run: Run, printed: PrintedExperiment) -> Iterator[Departure]:
 
 def _drops(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
     """The drops of the rate, as far as the run goes; a shortened schedule is told by its length alone."""
-    if (drops := printed.fields.get("drops")) is None:
+    if (drops := printed["drops"]) is None:
         return
     if drops.by_loss:
         asked = [(below, factor) for below, factor in drops.values[0]]
@@ -316,7 +316,7 @@ def _drops(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
     if drops.periodic:  # again and again, as often as the epochs hold
         every, factor = drops.periodic
         asked = [(every * k, factor**k) for k in range(1, int(epochs // every) + 1)]
-    length = printed.fields.get("epochs")
+    length = printed["epochs"]
     if length is not None and epochs < 0.99 * length.values[0] and len(ours.drops) == len(asked):
         return
     asked = [drop for drop in asked if ours.epochs is None or drop[0] < epochs]
@@ -326,13 +326,13 @@ def _drops(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
 
 
 def _sample(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
-    if (sample := printed.fields.get("sample")) is not None:
+    if (sample := printed["sample"]) is not None:
         whole = round(sample.share * (ours.images or 0)) if sample.share else sample.values[0]
         if sample.share and (ours.share or 0) < sample.share:
             yield REDUCED, f"a share of {ours.share or 0:g} of {sample.share:g} tested"
         if ours.sample is not None and ours.sample < whole:
             yield REDUCED, f"{ours.sample:,} of {whole:,} test examples"
-    if (recorded := printed.fields.get("recorded")) is not None:
+    if (recorded := printed["recorded"]) is not None:
         if ours.growth:
             yield REDUCED, f"tested on a grid that grows by {ours.growth:.0%}"
         elif (ours.every or 0) > recorded.values[0]:
@@ -341,13 +341,13 @@ def _sample(ours: Described, printed: PrintedExperiment) -> Iterator[Departure]:
 
 def _together(runs: list[Described], printed: PrintedExperiment) -> Iterator[Departure]:
     """What runs of one printed experiment lack together: seeds of one of them, ends of a range."""
-    if (seeds := printed.fields.get("seeds")) is not None:
+    if (seeds := printed["seeds"]) is not None:
         each: dict[str, set[int]] = defaultdict(set)
         for run in runs:
             each[run.kind].add(run.seed)
         if (fewest := min(map(len, each.values()))) < seeds.values[0]:
             yield REDUCED, f"{fewest} of {seeds.values[0]} seeds"
-    if (batch := printed.fields.get("batch")) is not None and batch.ends:
+    if (batch := printed["batch"]) is not None and batch.ends:
         sizes = [size for run in runs if (size := run.total if batch.total else run.batch) is not None]
         if sizes and (min(sizes) > batch.ends[0] or max(sizes) < batch.ends[1]):
             yield REDUCED, f"batches {min(sizes)} to {max(sizes)} of {batch.ends[0]:g} to {batch.ends[1]:g}"

@@ -126,7 +126,7 @@ def measure_frame(artifact: Artifact, frame: Frame, wanted: Callable[[str], bool
         else:
             ids = dict.fromkeys(part.ids)
             result.found[name] = value
-            runs = tuple([part.stored[run] for run in ids if run])
+            runs = tuple(part.stored[run] for run in ids if run)
             result.rests[name] = Rests(runs, frozenset(ids) - {*value.runs})
     if frame.versions:
         result.survey = survey(frame.versions, is_timed, is_arithmetic)
@@ -312,7 +312,7 @@ def _judged(claim: Claim, ours: Estimate, rests: Rests, profile: str, grading: G
         runs=tuple(rests.began),
         digest=rests.digest,
         began=min(rests.began.values(), default=""),
-        uncommitted=sum([not computed_by(run.environment) for run in rests.own]),
+        uncommitted=sum(not computed_by(run.environment) for run in rests.own),
     )
 
 

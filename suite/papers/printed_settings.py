@@ -85,10 +85,13 @@ class PrintedExperiment:
     name: str
     fields: Mapping[str, Printed | None]
 
+    def __getitem__(self, name: str) -> Printed | None:
+        return self.fields.get(name)
+
     @property
     def trains(self) -> bool:
         """Whether it learns from a data set, rather than naming a network or a machine alone."""
-        return self.fields.get("data") is not None
+        return self["data"] is not None
 
     @cached_property
     def settings(self) -> list[str]:
@@ -144,7 +147,7 @@ def settings(paper: str) -> PrintedSettings:
     path = catalogue.PAPERS[paper].home / "published" / "settings" / f"{paper}.toml"
     if not path.exists():
         return PrintedSettings()
-    return load(path, frozenset([claim.id for claim in catalogue.entries(paper)]))
+    return load(path, frozenset(claim.id for claim in catalogue.entries(paper)))
 
 
 def load(path: Path, ids: frozenset[str]) -> PrintedSettings:
@@ -296,7 +299,7 @@ def describe(spec: RunSpec, data: tuple[str, ...] = ()) -> Described:
         data: as in :func:`learns`.
     """
     s = _settings(spec)
-    of_data, algorithm, descent, evaluate = [s.get(key, {}) for key in ("data", "algorithm", "descent", "evaluate")]
+    of_data, algorithm, descent, evaluate = (s.get(key, {}) for key in ("data", "algorithm", "descent", "evaluate"))
     name = of_data.get("name") or s.get("corpus") or (data[0] if data else None)
     model, known = s.get("model"), DATASETS.get(name or "")
     network = model.get("name") if isinstance(model, Mapping) else model
