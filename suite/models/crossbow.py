@@ -18,7 +18,7 @@ from torch import nn
 
 from suite.models.initialisers import Constant, Gaussian, Initialiser, Xavier
 from suite.models.layers import BatchNorm, Conv2d, Linear, ResidualBlock, caffe_max_pool
-from suite.models.network import Chain, Layers, output_shape
+from suite.models.network import Chain, Layers, output_shape, residual_stages
 
 
 def crossbow_lenet(*, classes: int = 10) -> Chain:
@@ -86,22 +86,18 @@ def crossbow_resnet32(*, classes: int = 10) -> Chain:
     """
     weight = Xavier()
     convolution, norm = _conv_norm(3, 16, 3, 1, weight)
-    layers: Layers = [("conv1", convolution), ("norm1", norm), ("relu1", nn.ReLU())]
-    inputs = 16
-    for stage, width in enumerate((16, 32, 64), 1):
-        for unit in range(1, 6):
-            stride = 2 if stage > 1 and unit == 1 else 1
-            branch = [
-                *_conv_norm(inputs, width, 3, stride, weight),
-                nn.ReLU(),
-                *_conv_norm(width, width, 3, 1, weight),
-            ]
-            shortcut: nn.Module = nn.Identity()
-            if unit == 1:
-                shortcut = nn.Sequential(*_conv_norm(inputs, width, 1, stride, weight))
-            layers.append((f"block{stage}_{unit}", ResidualBlock(nn.Sequential(*branch), shortcut)))
-            inputs = width
-    layers += [
+
+    def block(inputs: int, outputs: int, stride: int, first: bool) -> ResidualBlock:
+        branch = [*_conv_norm(inputs, outputs, 3, stride, weight), nn.ReLU()]
+        branch += _conv_norm(outputs, outputs, 3, 1, weight)
+        shortcut = nn.Sequential(*_conv_norm(inputs, outputs, 1, stride, weight)) if first else nn.Identity()
+        return ResidualBlock(nn.Sequential(*branch), shortcut)
+
+    layers: Layers = [
+        ("conv1", convolution),
+        ("norm1", norm),
+        ("relu1", nn.ReLU()),
+        *residual_stages(16, ((16, 5), (32, 5), (64, 5)), block),
         ("pool", nn.AvgPool2d(7, stride=1)),
         ("flatten", nn.Flatten()),
         ("fc", Linear(256, classes, weight=weight, bias=Constant())),
@@ -113,26 +109,21 @@ def crossbow_resnet50(*, input_size: int = 224, classes: int = 1000) -> Chain:
     """ResNet-50 for ImageNet, 25,557,032 parameters; the last pool takes the whole map (7 x 7 at 224)."""
     weight = Xavier(average=True)
     convolution, norm = _conv_norm(3, 64, 7, 2, weight)
+
+    def block(inputs: int, outputs: int, stride: int, first: bool) -> ResidualBlock:
+        width = outputs // 4
+        branch = [*_conv_norm(inputs, width, 1, stride, weight), nn.ReLU()]
+        branch += [*_conv_norm(width, width, 3, 1, weight), nn.ReLU()]
+        branch += _conv_norm(width, outputs, 1, 1, weight)
+        shortcut = nn.Sequential(*_conv_norm(inputs, outputs, 1, stride, weight)) if first else nn.Identity()
+        return ResidualBlock(nn.Sequential(*branch), shortcut)
+
     layers: Layers = [("conv1", convolution), ("norm1", norm), ("relu1", nn.ReLU()), ("pool1", caffe_max_pool(3, 2))]
-    inputs = 64
-    for stage, (width, units) in enumerate(((64, 3), (128, 4), (256, 6), (512, 3)), 1):
-        for unit in range(1, units + 1):
-            stride = 2 if stage > 1 and unit == 1 else 1
-            outputs = 4 * width
-            branch = nn.Sequential(
-                *_conv_norm(inputs, width, 1, stride, weight),
-                nn.ReLU(),
-                *_conv_norm(width, width, 3, 1, weight),
-                nn.ReLU(),
-                *_conv_norm(width, outputs, 1, 1, weight),
-            )
-            shortcut = nn.Sequential(*_conv_norm(inputs, outputs, 1, stride, weight)) if unit == 1 else None
-            layers.append((f"block{stage}_{unit}", ResidualBlock(branch, shortcut or nn.Identity())))
-            inputs = outputs
+    layers += residual_stages(64, ((256, 3), (512, 4), (1024, 6), (2048, 3)), block)
     shape = (3, input_size, input_size)
     layers += [
         ("pool", nn.AvgPool2d(output_shape(layers, shape)[1], stride=1)),
         ("flatten", nn.Flatten()),
-        ("fc", Linear(inputs, classes, weight=Gaussian(0.0221), bias=Constant())),
+        ("fc", Linear(2048, classes, weight=Gaussian(0.0221), bias=Constant())),
     ]
     return Chain(layers, shape, classes)

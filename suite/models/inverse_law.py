@@ -21,7 +21,7 @@ from torch import nn
 
 from suite.models.initialisers import Constant, FanInUniform, He
 from suite.models.layers import BatchNorm, Conv2d, Linear, ResidualBlock, ZeroPaddedShortcut
-from suite.models.network import Chain, Layers, output_shape
+from suite.models.network import Chain, Layers, output_shape, residual_stages
 
 UNIFORM = FanInUniform()
 
@@ -96,7 +96,7 @@ def _vgg(stages: Sequence[Sequence[int]], classes: int) -> Chain:
     return Chain(layers, (3, 32, 32), classes)
 
 
-def _residual_block(inputs: int, outputs: int, stride: int) -> ResidualBlock:
+def _residual_block(inputs: int, outputs: int, stride: int, first: bool) -> ResidualBlock:
     branch = nn.Sequential(
         Conv2d(inputs, outputs, 3, stride=stride, padding=1, weight=He(), bias=Constant()),
         BatchNorm(outputs),
@@ -104,8 +104,7 @@ def _residual_block(inputs: int, outputs: int, stride: int) -> ResidualBlock:
         Conv2d(outputs, outputs, 3, padding=1, weight=He(), bias=Constant()),
         BatchNorm(outputs),
     )
-    same = inputs == outputs and stride == 1
-    return ResidualBlock(branch, nn.Identity() if same else ZeroPaddedShortcut(inputs, outputs, stride))
+    return ResidualBlock(branch, ZeroPaddedShortcut(inputs, outputs, stride) if stride > 1 else nn.Identity())
 
 
 def resnet20(*, classes: int = 10) -> Chain:
@@ -118,14 +117,7 @@ def resnet20(*, classes: int = 10) -> Chain:
         ("conv1", Conv2d(3, 16, 3, padding=1, weight=He(), bias=Constant())),
         ("norm1", BatchNorm(16)),
         ("relu1", nn.ReLU()),
-    ]
-    inputs = 16
-    for stage, width in enumerate((16, 32, 64), 1):
-        for unit in (1, 2, 3):
-            stride = 2 if stage > 1 and unit == 1 else 1
-            layers.append((f"block{stage}_{unit}", _residual_block(inputs, width, stride)))
-            inputs = width
-    layers += [
+        *residual_stages(16, ((16, 3), (32, 3), (64, 3)), _residual_block),
         ("pool", nn.AvgPool2d(8)),
         ("flatten", nn.Flatten()),
         ("fc", Linear(64, classes, weight=UNIFORM, bias=Constant())),

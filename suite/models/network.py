@@ -53,6 +53,19 @@ class Chain(Network, nn.Sequential):
             self.add_module(name, layer)
 
 
+def residual_stages(
+    inputs: int, stages: Iterable[tuple[int, int]], block: Callable[[int, int, int, bool], nn.Module]
+) -> Layers:
+    """``block(inputs, outputs, stride, first)`` for (outputs, units) of each stage; later ones first halve maps."""
+    layers: Layers = []
+    for stage, (outputs, units) in enumerate(stages, 1):
+        for unit in range(1, units + 1):
+            first = unit == 1
+            layers.append((f"block{stage}_{unit}", block(inputs, outputs, 2 if first and stage > 1 else 1, first)))
+            inputs = outputs
+    return layers
+
+
 class Own(Network):
     """A module of any kind as a network; its initial values are those that its own constructor draws."""
 
