@@ -163,11 +163,7 @@ def jackknife(misfits: np.ndarray, statistic: Callable[[Any], float]) -> Interva
 
 def better(ours: np.ndarray, first: np.ndarray) -> Interval:
     """The printed law's root mean square misfit less the joint law's; above 0 the joint law foretells better."""
-
-    def difference(both: np.ndarray) -> float:
-        return rms(both[1]) - rms(both[0])
-
-    return jackknife(np.stack([ours, first]), difference)
+    return jackknife(np.stack([ours, first]), lambda both: rms(both[1]) - rms(both[0]))
 
 
 def share_foretold(found: Sequence[Point]) -> tuple[Interval, str]:

@@ -7,11 +7,13 @@ hardsync is trained at alpha0 too, so that staleness alone is left between the t
 
 from __future__ import annotations
 
+from functools import partial
+
 from paper_figures.rudra import errors
 from paper_figures.rudra.drawing import draw_evaluations, evaluations
 from paper_figures.rudra.plans import label
 from paper_figures.rudra.settings import at_profile
-from suite.papers.figure import Artifact, Figure, Frame, Groups, pd
+from suite.papers.figure import Artifact, Figure, Frame, Groups
 
 HARDSYNC, SOFTSYNC, STALER = (0, 128, 10), (1, 128, 10), (10, 128, 10)
 SLOWED = "hardsync at alpha0"
@@ -35,10 +37,7 @@ PANEL = Artifact("rudra/rate", "Ours: hardsync at the rate of softsync", groups,
 PANEL.quantities["by-rate"] = errors.differences((SLOWED, SOFTSYNC))
 
 
-@PANEL.table
-def table(frame: Frame) -> pd.DataFrame:
-    """Test errors in % of stored runs. Columns: seed, epoch, protocol, error."""
-    return evaluations(frame, CURVES, "protocol")
+table = PANEL.table(partial(evaluations, named=CURVES, by="protocol"))
 
 
 @PANEL.drawing

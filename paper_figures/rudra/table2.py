@@ -20,7 +20,7 @@ from paper_figures.rudra.errors import OWN, finals, is_whole, own_seeds
 from paper_figures.rudra.settings import EPOCHS, Configuration, at_profile
 from suite.claims.estimate import Estimate
 from suite.claims.intervals import LEVEL, Interval, mean_interval, pooled, quantile
-from suite.papers.figure import FIRST, Artifact, Axes, Figure, Frame, Groups, Missing, pd
+from suite.papers.figure import FIRST, Artifact, Axes, Figure, Frame, Groups, Missing
 from suite.report.style import GRID, PALETTE
 
 GROUPS = (128, 256, 512, 1024)  # about mu lambda
@@ -171,10 +171,7 @@ PANEL.quantities["stalest-against-hardsync"] = errors.steps((0, 4, 30), (30, 4, 
 # ---------------------------------------------------------------- drawing
 
 
-@PANEL.table
-def table(frame: Frame) -> pd.DataFrame:
-    """The 23 rows, as ``cifar_rows`` has them."""
-    return cifar_rows(plans.TABLE2, frame)
+table = PANEL.table(partial(cifar_rows, plans.TABLE2))
 
 
 @PANEL.drawing

@@ -5,10 +5,12 @@ Three of its rows stand in Table 2 as well, where their claims are.
 
 from __future__ import annotations
 
+from functools import partial
+
 from paper_figures.rudra import errors, plans, times
 from paper_figures.rudra.drawing import cifar_rows, draw_cifar
 from paper_figures.rudra.settings import at_profile
-from suite.papers.figure import Artifact, Figure, Frame, Groups, pd
+from suite.papers.figure import Artifact, Figure, Frame, Groups
 
 
 def runs(profile: str) -> Groups:
@@ -27,10 +29,7 @@ for at, row in enumerate(plans.TABLE3, 1):
         PANEL.quantities[f"r{at:02d}-training-time"] = times.time_of(row)
 
 
-@PANEL.table
-def table(frame: Frame) -> pd.DataFrame:
-    """The five rows and the baseline, as ``cifar_rows`` has them."""
-    return cifar_rows([*plans.TABLE3, plans.BASELINE], frame)
+table = PANEL.table(partial(cifar_rows, [*plans.TABLE3, plans.BASELINE]))
 
 
 @PANEL.drawing
