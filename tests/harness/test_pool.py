@@ -68,19 +68,6 @@ def test_one_worker_takes_the_runs_in_order_and_tells_how_far_each_is():
     assert told == [(spec.id, fraction) for spec in runs(4) for fraction in (0.5, 1.0)]
 
 
-def test_the_run_of_a_worker_that_dies_has_failed_and_another_takes_its_place():
-    def compute(spec: RunSpec, *, progress: Callable[[float], None]) -> RunReport:
-        if spec.seed == 1:
-            raise BrokenPipeError  # as where its parent were gone: the worker leaves without a word
-        return stored(spec)
-
-    with Pool(1, compute) as pool:
-        found = {report.spec.seed: report for report in pool.compute(runs(3), lambda *_: None)}
-        assert pool.started == 2
-    assert {seed: report.state for seed, report in found.items()} == {0: "stored", 1: "failed", 2: "stored"}
-    assert found[1].why == "its worker process died; run again to resume it"
-
-
 def test_an_error_for_the_user_is_raised_as_where_one_process_computes():
     def compute(spec: RunSpec, *, progress: Callable[[float], None]) -> RunReport:
         raise StoreError("cannot write a store")
