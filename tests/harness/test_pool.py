@@ -107,11 +107,15 @@ def test_a_run_that_finds_no_memory_beside_others_comes_later_with_one_worker_le
     assert found == dict.fromkeys(range(5), "stored")
 
 
-def test_a_run_that_finds_no_memory_alone_has_failed():
-    full = lambda spec, *, progress: RunReport(spec, "failed", why=NO_ROOM)
-    with Pool(2, full) as pool:
+def test_a_run_that_finds_no_memory_alone_or_whose_worker_dies_has_failed():
+    def compute(spec: RunSpec, *, progress: Callable[[float], None]) -> RunReport:
+        if spec.seed == 1:
+            raise BrokenPipeError  # as where its parent were gone: the worker leaves without a word
+        return RunReport(spec, "failed", why=NO_ROOM)
+
+    with Pool(2, compute) as pool:
         found = {report.spec.seed: report.why for report in pool.compute(runs(3), lambda *_: None)}
-    assert found == dict.fromkeys(range(3), NO_ROOM)
+    assert found == {0: NO_ROOM, 1: "its worker process died; run again to resume it", 2: NO_ROOM}
 
 
 class Process:
