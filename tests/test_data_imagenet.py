@@ -163,8 +163,6 @@ def test_verify_names_the_splits_that_are_not_whole(root: Path) -> None:
 
 @pytest.mark.gpu
 def test_pinned_buffers_deliver_the_same_batches(root: Path) -> None:
-    if not torch.cuda.is_available():
-        pytest.skip("needs CUDA")
     for one, other in zip(take(root, 0, 9), take(root, 0, 9, device="cuda"), strict=True):
         assert np.array_equal(one.inputs.numpy(), other.inputs.cpu().numpy())
         assert torch.equal(one.targets, other.targets.cpu())

@@ -59,9 +59,5 @@ def test_a_plan_is_held_against_the_runs_that_know_how_fast_their_host_was():
     assert (row["planned_hours"], row["spent_hours"]) == ("1.5", "4")
 
 
-def test_runs_on_a_gpu_leave_no_row_since_a_plan_is_of_a_cpu():
-    assert hours([run(0, 3.0, device="cuda")]) == ""
-
-
-def test_runs_that_sleep_to_compute_leave_no_row():
-    assert hours([run(0, 3.0, name="toy/asleep")]) == ""
+def test_runs_on_a_gpu_leave_no_row_since_a_plan_is_of_a_cpu_nor_do_those_that_sleep_to_compute():
+    assert hours([run(0, 3.0, device="cuda"), run(0, 3.0, name="toy/asleep")]) == ""

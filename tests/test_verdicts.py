@@ -15,13 +15,7 @@ from suite.papers import measurement as judging
 from suite.papers.artifact import Artifact, Missing
 from suite.papers.catalogue import entries, published
 from suite.papers.grades import Rests
-from suite.papers.measurement import (
-    Measurement,
-    besides,
-    is_timed,
-    measure_frame,
-    verdicts,
-)
+from suite.papers.measurement import Measurement, besides, is_timed, measure_frame, verdicts
 from suite.runs.archive import Layered
 from suite.runs.comparison import Survey
 from suite.runs.run import DamagedRun
@@ -192,9 +186,8 @@ def test_what_no_claim_asks_for_is_told_at_the_largest_profile_or_the_smallest_t
     ]
 
 
-def test_only_an_experiment_that_is_here_can_be_timed(paper):
-    assert not is_timed("train")
-    assert not is_timed("nobody/times")
+def test_an_experiment_is_timed_that_says_so_and_none_that_is_not_here():
+    assert [is_timed(name) for name in ("isgd/update-times", "train", "nobody/times")] == [True, False, False]
 
 
 def test_what_goes_wrong_in_one_quantity_hinders_no_other():

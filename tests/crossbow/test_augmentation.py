@@ -29,13 +29,6 @@ def test_codes_say_what_crop_flip_does():
     assert torch.equal(found.view_as(expected), expected)
 
 
-def test_choices_depend_on_worker_and_number_and_return_alone():
-    order = Augmented(FixedCycle(20, 4, seed=1), Augmentation(RULE, 6, 6), seed=7)
-    codes = order.indices(NUMBERS, WORKERS)
-    assert not torch.equal(codes[1], codes[2]), "two workers cut the same examples differently"
-    assert torch.equal(order.indices(NUMBERS[2:], WORKERS[2:])[0], codes[2])
-
-
 @pytest.mark.parametrize(("height", "width"), [(6, 6), (7, 6), (6, 7)])
 def test_refuses_a_crop_that_does_not_fit(height: int, width: int):
     with pytest.raises(ValueError, match="crop=11 exceeds"):

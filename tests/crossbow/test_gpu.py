@@ -16,10 +16,7 @@ from suite.spec import RunSpec
 from suite.training.build import random_classification
 from suite.training.gradients.paths import backend, refusals
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device: measures a GPU's throughput"),
-]
+pytestmark = pytest.mark.gpu
 
 
 def measured(tmp_path, experiment: str, settings: dict) -> Run:

@@ -63,9 +63,5 @@ def test_the_smallest_free_buffer_that_fits_is_taken_and_else_the_largest_grown(
 def test_the_operators_of_a_training_by_hand():
     """2 reads 0 and 1, 1 reads 0, which reads the batch: what arrives at 0 are the gradients of 2 and of 1."""
     forward = [Operator((), 4), Operator((0,), 8), Operator((0, 1), 2)]
-    backward = [
-        Operator((2, 0, 1), 8),
-        Operator((3, 1, 0), 4),
-        Operator((3, 4, 0), 0),
-    ]
+    backward = [Operator((2, 0, 1), 8), Operator((3, 1, 0), 4), Operator((3, 4, 0), 0)]
     assert training_operators([4, 8, 2], [(), (0,), (0, 1)]) == [*forward, *backward]

@@ -82,15 +82,15 @@ FOLLOWED = {
     "order": {"kind": "shuffled"},
     "rate": 0.01,
     "batch": 8,
-    "images": 256,
+    "images": 32,
     "epochs": 2,
-    "learners": [[0, 1], [4, 2]],
+    "learners": [[0, 1], [1, 2]],
 }
 
 
 def test_followed_replicas_go_on_to_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Stopped after every iteration, of which none is computed twice: learners join in between."""
-    spec = RunSpec("crossbow/followed", {**FOLLOWED, "images": 32, "learners": [[0, 1], [1, 2]]})
+    spec = RunSpec("crossbow/followed", FOLLOWED)
     whole = RunnerConfig(tmp_path / "whole")
     assert execute(spec, crossbow.EXPERIMENTS.__getitem__, whole).state == "stored"
     steps, step = [], Learners.step

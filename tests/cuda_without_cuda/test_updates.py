@@ -224,7 +224,6 @@ def test_rows_of_a_captured_gradient_are_read_on_such_boundaries_too(monkeypatch
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA, and torch finds no usable device here")
 @pytest.mark.parametrize("users", [False, True])
 def test_batch_norm_anywhere_in_a_vector_trains_on_a_gpu_that_is_there(users):
     torch.manual_seed(0)

@@ -16,12 +16,7 @@ from suite.spec import RunSpec
 from suite.training.build import assemble
 from suite.training.evaluation import CapturedTest, score
 from suite.training.gradients.backend import AutogradGradients, compute_gradients
-from suite.training.gradients.cuda_graph import (
-    KEPT,
-    Captured,
-    CapturedUpdate,
-    overwrite,
-)
+from suite.training.gradients.cuda_graph import KEPT, Captured, CapturedUpdate, overwrite
 from suite.training.gradients.paths import backend
 from suite.training.loop import TrainingRun, rounds, weights_digest
 from suite.training.numerics import apply, choose
@@ -107,11 +102,6 @@ def test_what_no_graph_can_replay_is_noticed():
     wide[0] = True
     with pytest.raises(Refused, match="other operations"):
         replay()
-
-
-def test_what_cannot_be_captured_says_why():
-    with pytest.raises(ValueError, match="CUDA graphs need CUDA, and the network lies on cpu"):
-        backend("captured", problem("digits_lenet"))
 
 
 def session(tmp_path, gradients, **changes):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor
 
 from suite.communication.collectives import CompletedSum
-from suite.training.checkpoint import NAME, load, save
+from suite.training.checkpoint import load, save
 
 
 class Moments(NamedTuple):
@@ -49,21 +48,3 @@ def test_what_a_state_may_not_hold_is_named_with_its_place(tmp_path: Path):
     with pytest.raises(TypeError, match="state/1/0: a state holds tensors and plain values, not a object"):
         save(tmp_path, (torch.ones(1), (object(),)), {}, {})
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before_it_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    def full(handle: int) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    state = (torch.ones(1),)
-    assert load(tmp_path, state, "cpu") is None
-    save(tmp_path, state, {"t": 1}, {})
-    monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        save(tmp_path, state, {"t": 2}, {})
-    assert [path.name for path in tmp_path.iterdir()] == [NAME]
-    found = load(tmp_path, state, "cpu")
-    assert found is not None
-    assert found[1] == {"t": 1}

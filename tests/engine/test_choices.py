@@ -12,8 +12,7 @@ from engine_cases import digits
 
 from suite.experiment import Context, Experiment, OutOfTime
 from suite.runner import autotune as choices
-from suite.runner.autotune import alternating, decide, measure_training, preferred, until
-from suite.spec import RunSpec
+from suite.runner.autotune import alternating, decide, leave_if_late, measure_training, preferred, until
 from suite.training.gradients import native
 from suite.training.loop import train
 from suite.training.numerics import apply, choose
@@ -211,6 +210,8 @@ def test_the_default_stands_unless_another_is_surely_faster(others, taken):
     seconds = {choices.DEFAULT: [1.0, 1.0, 1.0], other: others}
     chosen = preferred(seconds, choices.DEFAULT, choices.MARGIN, choices.STEADY)
     assert chosen == (other if taken else choices.DEFAULT)
+    faster = {"slow": [0.5, 0.5, 9.0], "fast": [0.4, 0.4, 9.0]}
+    assert preferred({choices.DEFAULT: [1.0] * 3, **faster}, choices.DEFAULT) == "fast"
 
 
 def test_interleaved_calls_take_turns():
@@ -226,6 +227,9 @@ def test_interleaved_calls_take_turns():
     calls = {"a": call("a", iter([9.0, 1.0, 1.0, 50.0])), "b": call("b", iter([9.0, 2.0, 3.0, 2.0]))}
     assert alternating(calls, 3, lambda: now[0]) == {"a": [1.0, 1.0, 50.0], "b": [2.0, 3.0, 2.0]}
     assert order == ["a", "b"] * 4
+    assert alternating({"a": lambda: None}, 1, iter(range(10)).__next__) == {"a": [1]}
+    with pytest.raises(ValueError, match="repeats=0 must be at least 1"):
+        alternating({"a": lambda: None}, 0)
 
 
 def test_a_side_that_takes_twice_as_long_and_longer_than_allowed_is_called_once():
@@ -252,22 +256,22 @@ def test_a_measurement_ends_with_the_time_that_was_given():
         alternating({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, 3)
     assert order == ["a", "b", "a"]
     assert len(alternating({"a": lambda: order.append("a")}, 3)["a"]) == 3
+    with until(lambda: True):
+        with until(lambda: False):
+            leave_if_late()
+        with pytest.raises(OutOfTime):
+            leave_if_late()
 
 
-def test_precision_is_strict():
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
-    apply(choose(RunSpec("train"), "cpu", 1))
-    assert not torch.backends.cuda.matmul.allow_tf32
-    assert not torch.backends.cudnn.allow_tf32
-    assert choose(RunSpec("train"), "cpu", 1)["precision"] == "float32"
-
-
-def test_a_new_run_is_looped_and_deterministic_and_its_threads_and_switches_are_torchs(tmp_path):
+def test_a_new_run_is_looped_strict_and_deterministic_and_its_threads_and_switches_are_torchs(tmp_path):
     execution = choose(digits(0), "cpu", 2)
-    assert execution["path"] == "looped"
+    assert (execution["path"], execution["precision"]) == ("looped", "float32")
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     try:
         apply(execution)
         assert torch.get_num_threads() == 2
+        assert not torch.backends.cuda.matmul.allow_tf32
+        assert not torch.backends.cudnn.allow_tf32
         assert torch.backends.cudnn.deterministic
         assert not torch.backends.cudnn.benchmark
         train(digits(0, updates=1), Context(tmp_path, choose(digits(0), "cpu", 1)))

@@ -42,9 +42,3 @@ def test_the_sum_of_a_lone_worker_is_its_row_and_what_is_started_may_be_kept():
         for asked in (alone.sum, alone.start):
             with pytest.raises(ValueError, match=f"{count} rows for 1 workers"):
                 asked(torch.ones(count, 3), each)
-
-
-def test_a_collective_has_one_row_and_one_lane_unless_it_is_told():
-    group = Group(dist.HashStore(), 0, 1, 1.0, "gloo")
-    collective = Processes(group)
-    assert (collective.rows, collective.workers, len(collective.lanes)) == (1, 1, 1)

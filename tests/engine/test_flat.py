@@ -40,7 +40,8 @@ def test_a_borrowed_point_comes_with_its_statistics_or_leaves_the_modules_own(dt
     flat.borrow(point, statistics)
     assert torch.equal(flat.buffers, statistics)
     assert torch.equal(dict(flat.module.named_buffers())["1.running_mean"], statistics[:256])
-    for other in (point.half(), point.repeat_interleave(2)[::2]):  # of another type, and with gaps: copied
+    shifted = torch.cat([point[:1], point])[1:]  # off its place in a cache line, which turns a sum's last bits
+    for other in (point.half(), point.repeat_interleave(2)[::2], shifted):  # of another type, and with gaps: copied
         flat.borrow(other)
         assert flat.parameters[0].data_ptr() == flat.x.data_ptr()
 

@@ -216,31 +216,25 @@ def test_a_compiler_that_does_not_run_is_passed_over(monkeypatch, tmp_path):
 
 
 @pytest.mark.compiler
-def test_a_library_is_compiled_once_and_again_where_it_is_damaged(fresh, monkeypatch, tmp_path):
-    monkeypatch.setattr(native, "SOURCE", replace(native.SOURCE, flags=(*native.SOURCE.flags, "-O0")))
-    numbers = plan(problem("linear").flat.module), "double"
-    first = native.library(*numbers)
-    assert {path.name for path in fresh.iterdir()} == {f"{first.build}{suffix}" for suffix in (".so", ".sha256")}
-    native.library.cache_clear()
-    with monkeypatch.context() as patch:
-        patch.setattr("subprocess.run", lambda *args, **options: pytest.fail("compiled again"))
-        assert native.library(*numbers).build == first.build
-    native.library.cache_clear()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
-    damaged = tmp_path / "other" / "sgd-scaling-suite" / "native" / f"{first.build}.so"
-    damaged.parent.mkdir(parents=True)
-    damaged.write_text("cut off")
-    assert native.library(*numbers).build == first.build
-    assert damaged.stat().st_size > 1000
-
-
-@pytest.mark.compiler
 @pytest.mark.usefixtures("fresh")
 def test_what_does_not_compile_is_not_used_and_told_in_the_compilers_words(monkeypatch, tmp_path):
     wrong = tmp_path / "native.cpp"
     wrong.write_text("this is no C++")
     monkeypatch.setattr(native, "SOURCE", replace(native.SOURCE, file=wrong))
     assert f"cannot compile it: {wrong}:1:1: error: " in (Native.refusal(problem("digits_lenet")) or "")
+
+
+@pytest.mark.parametrize(("activation", "written"), [(nn.Tanh(), "Tanh"), (nn.ReLU(), "Relu")])
+def test_an_activation_is_taken_of_the_maximum_and_of_what_is_averaged(activation, written):
+    """The same of fewer numbers, as it is monotone; an average of it is another thing."""
+
+    def planned(pool: nn.Module) -> str:
+        conv, ip = Conv2d(3, 4, 3, weight=Xavier(), bias=None), Linear(64, 5, weight=Xavier(), bias=Constant())
+        layers = [("conv", conv), ("activation", activation), ("pool", pool), ("flatten", nn.Flatten()), ("ip", ip)]
+        return plan(Chain(layers, (3, 10, 10), 5))
+
+    assert f"MaxPool<8, 8, 4, 2, 2, 0, 4, 4>, {written}<64>, Flatten" in planned(nn.MaxPool2d(2))
+    assert f"{written}<256>, AveragePool<8, 8, 4" in planned(nn.AvgPool2d(2))
 
 
 @pytest.mark.parametrize(

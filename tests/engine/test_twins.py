@@ -114,15 +114,6 @@ def test_the_same_masks_of_dropout_give_the_same_gradients(name):
     assert float((gradients[0] - gradients[2]).norm()) > 1000 * bound(gradients[0], case.d)
 
 
-@pytest.mark.parametrize("name", ["digits_lenet", "tiny_bn"])
-def test_the_bound_holds_in_single_precision(name):
-    case = problem(name, dtype=torch.float32)
-    x, rows = points(case, 3), case.b0().repeat(3, 1)
-    batches = [case.fetch(torch.arange(4 * i, 4 * i + 4)) for i in range(3)]
-    looped = tuple(part.clone() for part in AutogradGradients(case)(x, rows, batches))
-    agree(looped, Vectorised(case)(x, rows, batches), case.d)
-
-
 def test_rows_of_the_loop_have_the_bits_of_each_alone():
     case = problem("digits_lenet", dtype=torch.float32)
     x, rows = points(case, 3), case.b0().repeat(3, 1)
@@ -217,23 +208,3 @@ def test_a_parameter_without_effect_has_gradient_zero_by_every_path_and_whatever
     assert not expected[1][0, 10:].any()
     for twin in (Functional(case), Vectorised(case), Captured(case, Rehearsal())):
         agree(expected, twin.indexed(x, rows, examples), case.d)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_a_borrowed_point_has_the_bits_of_a_copied_one(dtype):
-    case = problem("linear", dtype=dtype, input_shape=(1, 128, 128))
-    flat, x = case.flat, points(case, 3)
-    inputs, _ = case.fetch(torch.arange(4))
-    for i in range(3):
-        flat.load(x[i])
-        copied = flat.module(inputs)
-        flat.borrow(x[i])
-        assert torch.equal(flat.module(inputs), copied)
-    aligned = points(case, 1)[0]
-    flat.borrow(aligned)
-    assert flat.parameters[0].data_ptr() == aligned.data_ptr()
-    flat.load(x[0])
-    assert flat.parameters[0].data_ptr() == flat.x.data_ptr()
-    shifted = torch.empty(case.d + 1, dtype=dtype)[1:]
-    flat.borrow(shifted)
-    assert flat.parameters[0].data_ptr() == flat.x.data_ptr(), "another place in the cache line: must be copied"

@@ -178,8 +178,7 @@ def masked(written: str) -> str:
 
 @pytest.mark.compiler
 @pytest.mark.parametrize(
-    ("name", "examples"),
-    [("caffe_cifar_full", 16), *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW)],
+    ("name", "examples"), [("caffe_cifar_full", 16), *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW)]
 )
 def test_a_whole_gradient_is_as_exact_where_nothing_flips(name: str, examples: int):
     """ReLUs and maxima are decided by the float64 pass; how many float32 would decide otherwise is printed."""

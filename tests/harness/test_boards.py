@@ -54,7 +54,6 @@ def test_the_boards_count_every_verdict_once_and_decide_on_few():
 @pytest.mark.parametrize(
     ("families", "fallen", "said"),
     [
-        (1, "", "; it stands so"),
         (1, "a", "; it does not stand so"),
         (3, "", "; all stand so"),
         (3, "a", "; 1 does not stand so: a"),

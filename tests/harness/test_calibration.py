@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+import toy
 
 from suite.commands import planning
 from suite.commands.planning import Planned, calibrated
@@ -113,18 +114,7 @@ def test_a_plan_reads_a_calibration_without_torch(tmp_path):
         assert row["seconds"] == pytest.approx(7.0 * by_id[row["id"]], abs=0.01)
 
 
-PILOTED = {
-    "data": {"name": "digits", "size": 8},
-    "model": {"name": "digits_lenet", "input_size": 8, "kernel": 3},
-    "algorithm": {"name": "sgd"},
-    "descent": {"rule": "torch", "momentum": 0.9, "decay": 0.0},
-    "rate": 0.01,
-    "batch": 4,
-    "evaluate": {"every": 10},
-}
-
-
 def test_a_pilot_times_a_real_training():
-    few, many = (RunSpec("train", {**PILOTED, "updates": n}) for n in (10, 100_000))
+    few, many = (toy.digits(n, algorithm={"name": "sgd"}, batch=4) for n in (10, 100_000))
     execution = choose(few, "cpu", 1)
     assert 0 < pilot.training(few, execution, None, 0.05) < pilot.training(many, execution, None, 0.05)

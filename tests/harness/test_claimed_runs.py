@@ -109,10 +109,4 @@ def test_a_file_system_is_that_of_the_innermost_mount(tmp_path: Path, monkeypatc
 def test_a_second_process_that_fails_is_a_finding_and_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sys, "executable", "/bin/false")
     found = probe(tmp_path)
-    assert {name: found[name] for name in (*lease.PROBED, "ok")} == {
-        "excludes": False,
-        "frees": False,
-        "renames_are_seen": False,
-        "keeps_the_first": True,
-        "ok": False,
-    }
+    assert [name for name in (*lease.PROBED, "ok") if found[name]] == ["keeps_the_first"]

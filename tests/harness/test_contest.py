@@ -149,13 +149,6 @@ def verdict_of(source: Layered, claim: str):
     return found[claim], held_twice(["toy/table1"], "smoke", source)
 
 
-def test_a_contested_run_decides_nothing_silently(layers):
-    verdict, several = verdict_of(layers(HERE, 0.5, 0.5, 0.7), "toy/table1/share")
-    assert (verdict.verdict, verdict.red) == ("inconclusive", True)
-    assert "would be reproduced, but rests on contested evidence: run" in verdict.why
-    assert len(several.contested) == 1
-
-
 def test_another_execution_within_the_spread_is_told_and_decides(layers):
     verdict, several = verdict_of(layers(ELSEWHERE, 0.5, 0.5, 0.5), "toy/table1/share")
     assert (verdict.verdict, verdict.red) == ("reproduced", False)

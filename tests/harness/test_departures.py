@@ -35,12 +35,7 @@ def found(experiment, **changes):
 
 @pytest.mark.parametrize(
     ("epochs", "expected"),
-    [
-        (99, []),
-        (98.9, [(REDUCED, "98.9 of 100 epochs")]),
-        (101, []),
-        (101.1, [(STAND_IN, "101.1 epochs for 100")]),
-    ],
+    [(99, []), (98.9, [(REDUCED, "98.9 of 100 epochs")]), (101, []), (101.1, [(STAND_IN, "101.1 epochs for 100")])],
 )
 def test_a_length_within_a_hundredth_is_the_printed_one(epochs, expected):
     assert found(printed(), epochs=epochs) == expected

@@ -44,6 +44,7 @@ def wait_until_training(store: Path, command) -> None:
 def test_time_to_leave_is_given_once_and_taken_back_by_the_end_of_the_block():
     """An alarm that outlived the block would end something else."""
     left = lambda: signal.getitimer(signal.ITIMER_REAL)[0]
+    before = [signal.getsignal(number) for number in (*SIGNALS, signal.SIGALRM)]
     with interruption.watched():
         with interruption.deferred():
             with interruption.deferred():
@@ -58,6 +59,7 @@ def test_time_to_leave_is_given_once_and_taken_back_by_the_end_of_the_block():
                 interruption.leave_if_asked()
     assert left() == 0
     assert not interruption.asked_to_stop()
+    assert [signal.getsignal(number) for number in (*SIGNALS, signal.SIGALRM)] == before
 
 
 def test_a_training_leaves_a_checkpoint_at_its_next_update(tmp_path: Path, started):
@@ -187,14 +189,3 @@ def test_a_second_ctrl_c_does_not_wait(monkeypatch: pytest.MonkeyPatch):
 def test_ctrl_c_where_no_run_is_under_way_is_said_in_a_sentence(capsys: pytest.CaptureFixture[str]):
     assert output.explain(typer.Abort()) == 130
     assert capsys.readouterr().err.strip() == str(interruption.Interrupted(signal.SIGINT))
-
-
-def test_handlers_and_clock_are_put_back():
-    before = [signal.getsignal(number) for number in (*SIGNALS, signal.SIGALRM)]
-    with interruption.watched():
-        with interruption.deferred():
-            signal.raise_signal(signal.SIGTERM)
-        with pytest.raises(interruption.Interrupted):
-            interruption.leave_if_asked()
-    assert [signal.getsignal(number) for number in (*SIGNALS, signal.SIGALRM)] == before
-    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)

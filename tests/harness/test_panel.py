@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from suite.claims.intervals import Interval, mean_interval
 from suite.papers.artifact import FIRST, Artifact, Frame, Missing, Quantity, read_frame
 from suite.papers.measurement import measure
-from suite.runs.archive import Layered, Runs
-from suite.runs.run import DamagedRun, Run
+from suite.runs.archive import Layered
+from suite.runs.run import DamagedRun
 
 SEEDS = frame_of(
     {"a": [{"x": 1.0}, {"x": 2.0}, None, {"x": 9.0}], "b": [{"x": 5.0}, {"x": 7.0}], "c": [None], "d": [{"x": 3.0}]}
@@ -98,17 +98,11 @@ def test_a_table_of_runs_that_are_not_stored_is_missing() -> None:
 
 
 def test_a_damaged_run_stops_what_reads_it(tmp_path: Path) -> None:
-    class Broken(Runs):
-        def ids(self) -> set[str]:
-            return set()
-
-        def read(self, run_id: str) -> Run:
-            if run_id == broken.id:
-                raise DamagedRun(f"run {run_id} is broken")
-            raise KeyError(run_id)
-
     missing, broken = specs("smoke")[:2]
-    frame = read_frame(Broken(), {"a": (missing, broken)}, "smoke")
+    store = fill(tmp_path)
+    store.refuse(missing.id)
+    (tmp_path / "runs" / broken.id / "outcome.json").write_text("{}")
+    frame = read_frame(store, {"a": (missing, broken)}, "smoke")
     with pytest.raises(DamagedRun):
         frame["a"]
     with pytest.raises(DamagedRun):  # others are missing too: that it is damaged is not passed over

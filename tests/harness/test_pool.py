@@ -68,19 +68,6 @@ def test_one_worker_takes_the_runs_in_order_and_tells_how_far_each_is():
     assert told == [(spec.id, fraction) for spec in runs(4) for fraction in (0.5, 1.0)]
 
 
-def test_the_run_of_a_worker_that_dies_has_failed_and_another_takes_its_place():
-    def compute(spec: RunSpec, *, progress: Callable[[float], None]) -> RunReport:
-        if spec.seed == 1:
-            raise BrokenPipeError  # as where its parent were gone: the worker leaves without a word
-        return stored(spec)
-
-    with Pool(1, compute) as pool:
-        found = {report.spec.seed: report for report in pool.compute(runs(3), lambda *_: None)}
-        assert pool.started == 2
-    assert {seed: report.state for seed, report in found.items()} == {0: "stored", 1: "failed", 2: "stored"}
-    assert found[1].why == "its worker process died; run again to resume it"
-
-
 def test_an_error_for_the_user_is_raised_as_where_one_process_computes():
     def compute(spec: RunSpec, *, progress: Callable[[float], None]) -> RunReport:
         raise StoreError("cannot write a store")
@@ -120,11 +107,15 @@ def test_a_run_that_finds_no_memory_beside_others_comes_later_with_one_worker_le
     assert found == dict.fromkeys(range(5), "stored")
 
 
-def test_a_run_that_finds_no_memory_alone_has_failed():
-    full = lambda spec, *, progress: RunReport(spec, "failed", why=NO_ROOM)
-    with Pool(2, full) as pool:
+def test_a_run_that_finds_no_memory_alone_or_whose_worker_dies_has_failed():
+    def compute(spec: RunSpec, *, progress: Callable[[float], None]) -> RunReport:
+        if spec.seed == 1:
+            raise BrokenPipeError  # as where its parent were gone: the worker leaves without a word
+        return RunReport(spec, "failed", why=NO_ROOM)
+
+    with Pool(2, compute) as pool:
         found = {report.spec.seed: report.why for report in pool.compute(runs(3), lambda *_: None)}
-    assert found == dict.fromkeys(range(3), NO_ROOM)
+    assert found == {0: NO_ROOM, 1: "its worker process died; run again to resume it", 2: NO_ROOM}
 
 
 class Process:

@@ -68,14 +68,8 @@ def test_runs_are_ordered_by_what_this_machine_was_measured_to_take(monkeypatch:
 
 
 def test_a_training_that_could_not_be_is_refused_before_another_is_computed():
-    settings = {
-        "data": {"name": "digits", "size": 8},
-        "model": {"name": "digits_lenet", "input_size": 8, "kernel": 3},
-        "descent": {"rule": "torch", "momentum": 0.0, "decay": 0.0},
-    }
-    settings |= {"rate": 0.1, "batch": 4, "workers": 2, "updates": 1, "evaluate": {"every": 1}}
-    sweep = {alpha: settings | {"algorithm": {"name": "crossbow", "alpha": alpha}} for alpha in (0.5, 7.0)}
-    runs = {f"alpha {alpha}": (RunSpec("train", each),) for alpha, each in sweep.items()}
+    averaged = lambda alpha: toy.digits(1, workers=2, algorithm={"name": "crossbow", "alpha": alpha})
+    runs = {f"alpha {alpha}": (averaged(alpha),) for alpha in (0.5, 7.0)}
     options = command.RunOptions("smoke", Path("store"), device="cpu")
     with pytest.raises(ValueError, match=r"toy/typed, 'alpha 7.0': crossbow: alpha=7.0 must lie in"):
         command.run_artifacts([(toy.PAPER, [Artifact("toy/typed", "", lambda profile: runs)])], [], options)

@@ -17,7 +17,6 @@ from suite.papers import measurement
 from suite.papers.catalogue import experiment
 from suite.runner.execute import RunnerConfig, execute_all
 from suite.runs.archive import open_runs
-from suite.runs.store import Store
 
 pytestmark = pytest.mark.usefixtures("papers")
 
@@ -62,13 +61,6 @@ def test_the_number_of_files_opened_does_not_grow_with_the_store(
         counts.append(len([name for name in opened if str(root) in name]))
     assert counts[0] == counts[1]
     assert 0 < counts[0] < 100
-
-
-def test_ids_are_names_and_nothing_is_read_for_them(tmp_path: Path, opened: list[str]):
-    root = crowded(tmp_path / "s", 50)
-    opened.clear()
-    assert len(Store(root).ids()) == 53
-    assert opened == [str(root / "runs")]
 
 
 @pytest.mark.parametrize(("columns", "below"), [(80, False), (60, True)])

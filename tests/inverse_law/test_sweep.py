@@ -9,13 +9,11 @@ import pytest
 import torch
 from rehearsal import Rehearsal
 
-from paper_figures.inverse_law.experiments import EXPERIMENTS, sweep_seconds
+from paper_figures.inverse_law.experiments import sweep_seconds
 from paper_figures.inverse_law.experiments.search import SearchRun
 from paper_figures.inverse_law.experiments.sweep import Trainer, sweep
 from paper_figures.inverse_law.settings import DIGITS
 from suite.experiment import Context, OutOfTime
-from suite.runner.execute import RunnerConfig, execute
-from suite.runs.store import Store
 from suite.spec import RunSpec
 from suite.training import checkpoint
 from suite.training.gradients.backend import AutogradGradients, ForeachStep
@@ -169,25 +167,6 @@ def test_learners_share_a_batch_without_changing_the_updates(tmp_path):
 def test_bad_settings_are_refused(tmp_path, changes, message):
     with pytest.raises(ValueError, match=message):
         Trainer(spec_of(**changes), context_in(tmp_path))
-
-
-def test_a_search_resumes_to_the_same_tests(tmp_path, monkeypatch):
-    spec = spec_of(sample=60)
-    states = lambda name, **more: execute(spec, EXPERIMENTS.__getitem__, RunnerConfig(tmp_path / name, **more)).state
-    assert states("whole") == "stored"
-    checkpoint = SearchRun.checkpoint
-
-    def stop(run):
-        checkpoint(run)
-        if run.search.at_rest and run.search.position[0] >= 9:
-            raise OutOfTime
-
-    with monkeypatch.context() as patch:
-        patch.setattr(SearchRun, "checkpoint", stop)
-        assert states("parts", checkpoint_seconds=0) == "late"
-    assert states("parts") == "stored"
-    whole, parts = (Store(tmp_path / name).read(spec.id) for name in ("whole", "parts"))
-    assert parts.curve("tests").equals(whole.curve("tests"))
 
 
 def test_a_captured_search_finds_what_a_looped_one_does(tmp_path, monkeypatch):

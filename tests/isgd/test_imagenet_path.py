@@ -108,10 +108,3 @@ def test_a_run_that_is_cut_off_after_every_update_ends_in_the_same_bits(root: Pa
     assert whole.curves["updates"]["chasing"].sum() > 0
     assert parts.curves["updates"].equals(whole.curves["updates"])
     assert parts.results["weights_digest"] == whole.results["weights_digest"]
-
-
-def test_a_missing_folder_is_one_sentence(tmp_path: Path) -> None:
-    around = RunnerConfig(tmp_path / "store", data=tmp_path / "nowhere")
-    report = execute(spec(4), EXPERIMENTS.__getitem__, around)
-    assert report.state == "failed"
-    assert "imagenet" in report.why

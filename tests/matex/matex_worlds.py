@@ -21,10 +21,7 @@ ENDS = {"serial": 0.541, "agd1": 0.544, "agd2": 0.538, "agd3": 0.539}
 
 def ended(accuracies: Any) -> dict[str, Any]:
     """A training with these accuracies at its checkpoints, and one before the first update that nobody may read."""
-    table = {
-        "update": list(range(len(accuracies) + 1)),
-        "test_error": [0.37, *(1 - np.array(accuracies))],
-    }
+    table = {"update": list(range(len(accuracies) + 1)), "test_error": [0.37, *(1 - np.array(accuracies))]}
     return {"tables": {"evaluations": table}}
 
 

@@ -1,48 +1,13 @@
-"""Delayed exchange in a training run that is resumed, and what sets synchronous and serial training apart."""
+"""What sets synchronous and serial training apart."""
 
 from __future__ import annotations
 
-import time
-
-import pytest
-
 from paper_figures.matex_agd.experiments.serial_gap import serial_gap
-from paper_figures.matex_agd.settings import DIGITS, GAP
-from suite.experiment import Context, OutOfTime
+from paper_figures.matex_agd.settings import GAP
+from suite.experiment import Context
 from suite.spec import RunSpec
 from suite.training import numerics as execution
 from suite.training.gradients.backend import AutogradGradients
-from suite.training.loop import train
-
-EXECUTION = execution.choose(RunSpec("train"), "cpu", 1)
-
-
-def spec_of(**config):
-    settings = {
-        **DIGITS,
-        "algorithm": {"name": "matex_agd", **config},
-        "workers": 4,
-        "batch": 4,
-        "order": {"kind": "partitioned"},
-        "updates": 4,
-        "evaluate": {"every": 2},
-    }
-    return RunSpec("train", settings, 0)
-
-
-def results(outcome):
-    """All but the seconds it took."""
-    return {name: value for name, value in outcome.results.items() if name != "seconds"}
-
-
-def test_sums_under_way_survive_a_checkpoint(tmp_path):
-    spec = spec_of(delay=2)
-    whole = train(spec, Context(tmp_path / "whole", EXECUTION))
-    folder = tmp_path / "parts"
-    folder.mkdir()
-    with pytest.raises(OutOfTime):
-        train(spec, Context(folder, EXECUTION, deadline=time.monotonic() - 1))
-    assert results(train(spec, Context(folder, EXECUTION))) == results(whole)
 
 
 def test_rounding_sets_synchronous_and_serial_training_apart_by_next_to_nothing(tmp_path, monkeypatch):

@@ -375,11 +375,8 @@ def test_every_claim_is_measured_and_every_quantity_is_a_claims() -> None:
 @pytest.mark.parametrize(("holds", "word"), [(True, "reproduced"), (False, "not reproduced")])
 def test_claims_on_exchanges_follow_the_world(holds: bool, word: str) -> None:
     frame = panels(holds)
-    names = [
-        name
-        for name in DECIDED
-        if set(QUANTITIES.get(name, QUANTITIES["table1/order"]).groups) <= set(frame.runs["group"])
-    ]
+    held = set(frame.runs["group"])
+    names = [name for name in DECIDED if set(QUANTITIES.get(name, QUANTITIES["table1/order"]).groups) <= held]
     assert len(names) == 16
     assert {name: verdict(name, frame) for name in names} == dict.fromkeys(names, word)
 

@@ -40,10 +40,7 @@ def rates(largest: dict[str, tuple[float, ...]]) -> Frame:
     largest = {"plain agd3": (0.05,) * 3} | largest
     groups: dict[str, list[dict[str, Any]]] = {
         group: [
-            {
-                "tables": {"evaluations": {"test_error": [0.9, 0.03 if fits else math.nan]}},
-                "settings": spec.settings,
-            }
+            {"tables": {"evaluations": {"test_error": [0.9, 0.03 if fits else math.nan]}}, "settings": spec.settings}
             for spec in specs
             for fits in [spec.settings["rate"] <= largest[group.removeprefix("rates ")][spec.seed] + 1e-9]
         ]

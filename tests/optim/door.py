@@ -94,8 +94,7 @@ METHODS = {
     ),
     "DelayedSGD, layer-wise": Method(_face(DelayedSGD, layerwise=True), partial(Exchange, order="backward")),
     "DelayedSGD, layer-wise in buckets": Method(
-        _face(DelayedSGD, layerwise=True, order="all", bucket_bytes=1000),
-        partial(Exchange, order="all"),
+        _face(DelayedSGD, layerwise=True, order="all", bucket_bytes=1000), partial(Exchange, order="all")
     ),
     "DelayedSGD, layer-wise as it arrives, delay 2": Method(
         _face(DelayedSGD, layerwise=True, order="completed", delay=2),

@@ -175,27 +175,12 @@ def _pairs(model: nn.Module) -> list[tuple[Tensor, Tensor]]:
 
 
 def schedulers(job: Job) -> None:
-    """torch's own: the rates that they say are the rates that count, so a rate of nothing stops everything."""
-    kinds: list[Callable[[Any], Any]] = [
-        lambda o: torch.optim.lr_scheduler.StepLR(o, 8, 0.0),
-        lambda o: torch.optim.lr_scheduler.LambdaLR(o, lambda s: float(s < 8)),
-        lambda o: torch.optim.lr_scheduler.OneCycleLR(o, 0.1, total_steps=STEPS + 2),
-        lambda o: torch.optim.lr_scheduler.CosineAnnealingLR(o, STEPS),
-        lambda o: torch.optim.lr_scheduler.ReduceLROnPlateau(o),
-    ]
-    for kind in kinds[:1] if job.serves or job.group.size > 1 else kinds:
-        module = network()
-        opt = job.make(module, momentum=0.5)
-        scheduler = kind(opt)
-        rates: list[float] = []
-        plateau = isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau)
-
-        def after(scheduler=scheduler, rates=rates, opt=opt, plateau=plateau) -> None:
-            scheduler.step(*([1.0] if plateau else []))
-            rates.append(opt.param_groups[0]["lr"])
-
-        job.fit(opt, module, after=after)
-        assert job.serves or len(set(rates)) > 1
+    """The rate that one says is the rate that counts, so a rate of 0 stops everything; more are in torch_rows.py."""
+    module, rates = network(), list[float]()
+    opt = job.make(module, momentum=0.5)
+    scheduler = torch.optim.lr_scheduler.StepLR(opt, 8, 0.0)
+    job.fit(opt, module, after=lambda: (scheduler.step(), rates.append(opt.param_groups[0]["lr"])))
+    assert job.serves or len(set(rates)) > 1
     plain = {"stop": 0} if job.name == "ISGD" else {}  # its extra steps have a rate of their own
     module = network()
     opt = job.make(module, **plain)

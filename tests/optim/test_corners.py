@@ -53,13 +53,6 @@ def by_autograd(module: nn.Module) -> None:
         parameter.grad = grad
 
 
-def by_func(module: nn.Module) -> None:
-    held = {name: parameter.detach() for name, parameter in module.named_parameters()}
-    grads = torch.func.grad(lambda p: torch.func.functional_call(module, p, X).square().sum())(held)
-    for name, parameter in module.named_parameters():
-        parameter.grad = grads[name]
-
-
 def partly(module: nn.Module) -> None:
     """The first layer's gradients by hand, the rest by backward."""
     first = list(module[0].parameters())
@@ -70,7 +63,7 @@ def partly(module: nn.Module) -> None:
 
 
 @ALL
-@pytest.mark.parametrize("assign", [by_autograd, by_func, partly])
+@pytest.mark.parametrize("assign", [by_autograd, partly])
 def test_gradients_that_are_assigned_count_as_those_of_backward(name: str, assign: Callable[[nn.Module], None]):
     ends = []
     for assigned in (True, False):

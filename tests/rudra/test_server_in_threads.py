@@ -153,18 +153,6 @@ def test_a_learner_that_is_lost_after_the_last_update_does_not_end_hardsync() ->
     assert served.x.tolist() == [7.0, 3.0]
 
 
-def test_under_hardsync_a_waiting_learner_is_told_that_another_is_lost() -> None:
-    (above,), (below,) = connected(1)
-    learner = Learner(below, 0, Layout(2))
-    with ThreadPoolExecutor(1) as threads:
-        waiting = threads.submit(learner.exchange, learner.push(vector(1, 2, 0.5)), X0)
-        with pytest.raises(WorkerLost, match=r"stops after update 0: learner 1 is gone \(connection reset\)"):
-            serve([above, Script()], 0, 5)
-        with pytest.raises(WorkerLost, match="learner 0 stops after gradient 1: learner 1 is gone"):
-            waiting.result()
-    assert (learner.stopped, learner.number) == (False, 1)
-
-
 @pytest.mark.parametrize("learners", [1, 2])  # a single one is also the one whose gradient completes the update
 def test_an_error_of_an_update_ends_the_job_on_every_learner(learners: int) -> None:
     def broken(*arguments: Any) -> Tensor:
@@ -179,12 +167,3 @@ def test_an_error_of_an_update_ends_the_job_on_every_learner(learners: int) -> N
         for learner in waiting:
             with pytest.raises(WorkerLost, match="the server, process 0, is gone"):
                 learner.result()
-
-
-def test_a_learner_whose_server_is_gone_says_after_which_gradient() -> None:
-    server = Script([GO, 0, 0])
-    server.other = 0
-    learner = Learner(server, 2, Layout(3))
-    learner.exchange(learner.push(vector(1)), X0)
-    with pytest.raises(WorkerLost, match=r"learner 2 stops after gradient 2: the server, .* gone: connection reset$"):
-        learner.exchange(learner.push(vector(2)), X0)

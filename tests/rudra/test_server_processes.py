@@ -6,30 +6,17 @@ A learner that is killed is lost in the tests of :mod:`suite.optim.parameter_ser
 from __future__ import annotations
 
 import json
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 import server_bodies as bodies
 import torch
-import torch.distributed as dist
 
 from reference_impls.contract import GradientRef, Turn
 from suite.communication.launch import WorkersFailed, spawn
-from suite.parameter_server.servers import Connection
 
 pytestmark = pytest.mark.processes
-
-
-def test_a_learner_is_three_times_as_patient_as_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that the server, which learns first that another one is lost, can tell it."""
-    made = []
-    monkeypatch.setattr(dist, "new_group", lambda members, timeout, backend: made.append((members, timeout)))
-    others = [Connection(Mock(rank=rank, timeout=7.0), 0, 2).other for rank in (0, 2)]
-    assert others == [2, 0]
-    assert made == [([0, 2], timedelta(seconds=7)), ([0, 2], timedelta(seconds=21))]
 
 
 def turns_of(served: dict[str, Any]) -> list[Turn]:

@@ -110,12 +110,7 @@ def test_an_update_at_once_is_that_of_its_gradients(n: int, tmp_path: Path, monk
 
 @pytest.mark.parametrize(
     ("n", "path"),
-    [
-        (0, "looped"),
-        (6, "looped"),
-        (6, "vectorised"),
-        pytest.param(6, "native", marks=pytest.mark.compiler),
-    ],
+    [(0, "looped"), (6, "looped"), (6, "vectorised"), pytest.param(6, "native", marks=pytest.mark.compiler)],
 )
 def test_a_run_cut_short_ends_in_the_same_bits(
     n: int, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -8,22 +8,13 @@ from typing import Any
 
 import pytest
 import simpy
-from simulated_systems import COSTS, messages_at
+from simulated_systems import messages_at
 
 from reference_impls.contract import GradientRef, Turn
 from reference_impls.rudra_protocol import Server
 from suite.clock import Link
 from suite.parameter_server.protocol import GammaDurations, Staleness, TimeLedger
-from suite.parameter_server.simulation import (
-    Adv,
-    AdvStar,
-    Base,
-    Messages,
-    Port,
-    learner_seconds,
-    placement,
-    simulation,
-)
+from suite.parameter_server.simulation import Adv, AdvStar, Base, Messages, Port, learner_seconds, placement
 
 PUSH, ASK, COPY = 4.0, 1.004, 0.25  # seconds of a push or a pull, of an inquiry, and between two processes
 
@@ -153,10 +144,6 @@ def test_a_crowded_machine_computes_slower() -> None:
     seconds = {"per_call": 2.0, "per_example": 0.5, "crowding": 0.25}
     assert learner_seconds(seconds, 4, 3, 2) == [5.0, 4.0, 5.0]
     assert learner_seconds(seconds, 4, 3, 1) == [6.0, 6.0, 6.0]
-
-
-def test_a_tree_may_be_left_to_its_defaults() -> None:
-    assert len(simulation({"architecture": "adv", **COSTS}, 9, 1, 4, 0).root.children) == 2
 
 
 @pytest.mark.parametrize("jitter", [0.05, 0.2, 0.5])
