@@ -79,6 +79,17 @@ def test_adamw_and_adagrad_equal_torch(decay):
     torch.testing.assert_close(run(AdaGrad(decay=decay)), theirs, rtol=1e-12, atol=1e-12)
 
 
+def test_adam_steps_parts_of_the_parameters_as_it_steps_all():
+    """Each part by itself, as layer-wise exchange does; the count that the bias needs is that of the part."""
+    x, parts = torch.ones(D, dtype=torch.float64), (slice(0, 2), slice(2, D))
+    memory = AdamW().init(x)
+    for t, g in enumerate(gradients()):
+        lr = torch.tensor(rate(t), dtype=torch.float64)
+        stepped = [AdamW().step(memory[..., part], x[part], g[part], lr, part) for part in parts]
+        x, memory = (torch.cat(pieces, -1) for pieces in zip(*stepped, strict=True))
+    assert torch.equal(x, run(AdamW()))
+
+
 def test_without_settings_the_rules_are_torchs_own():
     adaptive = ((Adam(), torch.optim.Adam), (AdamW(), torch.optim.AdamW), (AdaGrad(), torch.optim.Adagrad))
     for ours, theirs in (*adaptive, (TorchSGD(), torch.optim.SGD)):
