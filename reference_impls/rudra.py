@@ -20,8 +20,8 @@ weights it was computed on. From timestamp i to i + 1, with c gradients:
     lambda        | workers             |       | learners
     n             | n                   |       | splitting parameter; 0 is hardsync
     c             | Server.collect      |       | gradients per update
-    ts_i          | Entry.read, Turn.t  |       | updates
-    sigma         | Turn.t - Entry.read |       | updates
+    ts_i          | entry.read, turn.t  |       | updates
+    sigma         | turn.t - entry.read |       | updates
     <sigma>       | average_staleness   |       | updates
 
 c, alpha and the server's protocol are plain numbers: :mod:`reference_impls.rudra_protocol`. The model evaluated is

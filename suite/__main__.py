@@ -1,5 +1,5 @@
 """``python -m suite`` is ``sgd-suite``."""
 
-from suite.commands.main import main
+from sgd_scaling_suite import main
 
 main()

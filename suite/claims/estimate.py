@@ -37,6 +37,7 @@ class Estimate:
     note: str = ""
     proxy: bool = False
     freedom: float | None = 0
+    part: str = ""  # of the seeds, where not all are stored: "1 of 5 seeds at reduced"
 
     def __post_init__(self) -> None:
         if not self.values or not len(self.values) == len(self.low) == len(self.high):

@@ -93,8 +93,9 @@ def measure(artifact: Artifact, source: Runs, profile: str, claimed: bool) -> Me
         result.damaged += part.damaged
         for name, value in part.found.items():
             if name not in result.found and value.known:
-                note = "; ".join(filter(None, (f"{seeds} at {profile}", value.note)))
-                result.few_seeds[name] = replace(value, proxy=True, note=note)
+                told = f"{seeds} at {profile}"
+                note = "; ".join(filter(None, (told, value.note)))
+                result.few_seeds[name] = replace(value, proxy=True, note=note, part=told)
     if key is not None and not result.damaged:  # what could not be read may be read the next time
         _MEASURED[key] = artifact, result
     return result

@@ -137,7 +137,8 @@ def shown(verdict: Verdict) -> str:
         return ""
     speaks = proxy_says(verdict)
     label = "shown only" if speaks == "number" else f"proxy, {speaks}"
-    return f"{label}: {few(ours(verdict.proxy, verdict.claim))}"
+    told = ", ".join(filter(None, (label, verdict.proxy.part)))
+    return f"{told}: {few(ours(verdict.proxy, verdict.claim))}"
 
 
 def reasons(verdict: Verdict, artifact: Artifact) -> Iterator[tuple[str, str]]:

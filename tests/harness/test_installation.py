@@ -72,12 +72,12 @@ def test_a_command_that_cannot_run_says_why_in_one_sentence(tmp_path: Path, file
     if file:
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_text("__version__ = '1.0.1'\n")
-    done = run(
-        f"{script}\nimport sgd_scaling_suite\nsys.argv = ['sgd-suite', 'list']\nsgd_scaling_suite.main()", tmp_path
-    )
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
+    module = [] if file else ["import runpy; runpy.run_module('suite', run_name='__main__')"]  # python -m suite
+    for begin in ("import sgd_scaling_suite; sgd_scaling_suite.main()", *module):
+        done = run(f"{script}\nsys.argv = ['sgd-suite', 'list']\n{begin}", tmp_path)
+        assert done.returncode == 2
+        assert message in done.stderr
+        assert "Traceback" not in done.stderr
 
 
 def test_no_requirement_has_an_upper_limit():

@@ -100,7 +100,7 @@ def test_one_seed_ends_in_a_curve_a_number_and_how_many_seeds_it_is(here):
     assert lead["proxy"]["note"].startswith("1 of 5 seeds at reduced")
     assert "4 of 5 runs of sgd at reduced are missing" in lead["why"]
     told = walk.call("check", fig5a.id, "--only-mine").fine().out
-    assert "proxy, open" in told
+    assert told.count("proxy, open, 1 of 5 seeds at reduced:") == 3
     assert "evidence: 2 yours, 0 committed" in told
 
 
