@@ -286,6 +286,9 @@ def choose_batch_and_rate(
         batches: sizes to time and choose among.
         seeds: from each of which updates are counted.
         limit: updates after which a count ends without having arrived.
+        share: of the data that is tested on, in (0, 1].
+        growth: updates between two tests, as a fraction of those so far.
+        rounds: in which the seconds of an update are measured.
         callback: is told the progress of the timing, as in ``choose_batch``.
 
     Returns:

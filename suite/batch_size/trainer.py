@@ -200,12 +200,14 @@ class Trainer:
     def begin(self, seed: int) -> None:
         """Take up a seed: its initial weights and its order of batches.
 
-        Raises ValueError for a module that has been handed over before, which would begin trained.
+        Raises ValueError for a module without parameters, or one handed over before, which would begin trained.
         """
         from suite.training.flat import FlatModule
 
         module = self.make_model(seed)
-        parameters = list(module.parameters())
+        parameters = list(module.parameters()) if isinstance(module, torch.nn.Module) else []
+        if not parameters:
+            raise ValueError(f"make_model must return a torch.nn.Module with parameters, not {type(module).__name__}")
         if any(own is other for own in parameters for other in self._parameters):
             raise ValueError(
                 "make_model returned the same module, or a part of it, twice; make a new one at every call"

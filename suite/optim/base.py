@@ -274,8 +274,8 @@ class Algorithm(Steps):
     def resume(self, folder: str | Path) -> dict[str, Any]:
         """Go on from the newest state under ``folder`` that every process has whole.
 
-        Training then ends in the same bits as if it had not been interrupted. Where there is none nothing changes.
-        Every process must call it.
+        Training then ends in the same bits as if it had not been interrupted. Where there is none nothing changes;
+        a warning says so where there are states, each damaged or missing in some process. Every process must call it.
 
         Args:
             folder: the one that was given to ``save``.

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -91,12 +92,17 @@ def write_checkpoint(folder: Path, group: Group, t: int, values: dict[str, Any],
 
 
 def newest_checkpoint(folder: Path, group: Group) -> Found | None:
-    """This worker's values and tensors of the newest checkpoint that every worker has whole, or None."""
+    """This worker's values and tensors of the newest checkpoint that every worker has whole, or None.
+
+    Warns where there are checkpoints and none of them is whole.
+    """
     held = [set(updates) for updates in group.everyone(_updates(folder, group))]
     for t in sorted(set.intersection(*held), reverse=True):
         found = checkpoint.load(_own(folder, group, t), (), str(group.device))
         if all(group.everyone(found is not None)):
             return found and found[1:]
+    if any(held):
+        warnings.warn(f"no state under {folder} is whole in every process; training begins anew", stacklevel=3)
     return None
 
 

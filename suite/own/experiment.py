@@ -216,6 +216,8 @@ def experiment(
         with _said_of(name):
             check_kind("seeds", seeds, 1)
             check_kind("epochs", epochs, 0.0)
+        if not methods or epochs == 0:
+            raise SpecError(f"{name}: methods={dict(methods)!r} and epochs={epochs} leave nothing to train")
         count, share = TRIED.get(profile, (seeds, 1.0))
         scaled = transform or {"uint8": "unit", "float32": "as-is"}[known().kind]
         model = {**arguments(network), "name": name}

@@ -183,6 +183,13 @@ def test_settings_that_no_training_has_are_refused_before_anything_is_computed(p
     assert not Path("runs.store").exists()
 
 
+def test_an_experiment_that_would_train_nothing_is_refused(package):
+    package.code.write_text(re.sub(r"epochs=[\d.]+", "epochs=0", package.code.read_text()))
+    package.load()
+    with pytest.raises(ValueError, match=r"mine: methods=.* and epochs=0 leave nothing to train"):
+        run()
+
+
 def test_of_a_part_the_settings_that_a_method_does_not_name_stay(package):
     package.code.write_text(
         package.code.read_text().replace('{"algorithm": {"name": "sgd"}}', '{"descent": {"momentum": 0.5}}')

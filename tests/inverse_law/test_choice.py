@@ -139,6 +139,7 @@ SHARED = nn.Linear(20, 4)
         ({"make": lambda seed: MODEL}, "the same module, or a part of it, twice"),
         ({"make": lambda seed: nn.Sequential(SHARED, nn.Linear(4, 1))}, "the same module, or a part of it, twice"),
         ({"make": lambda seed: MODEL, "seeds": (3,)}, "the same module"),
+        ({"make": lambda seed: nn.ReLU()}, "return a torch.nn.Module with parameters, not ReLU"),
         ({"seeds": (0, 0)}, "equal seeds give the same run again"),
         *[({"rate": rate}, "rate=.* must be a positive, finite number") for rate in (0, float("nan"))],
         ({"rate": float("inf")}, "rate=inf"),

@@ -77,5 +77,10 @@ def test_only_a_state_that_every_process_has_whole_is_taken_up(tmp_path: Path):
         assert "written with delay = 1, not 2; make the optimiser with the same settings" in refusal
         assert not left
     alone = Group(dist.HashStore(), 0, 1, 5.0, "gloo")
+    opt = DelayedSGD(network(), lr=RATE, delay=1, group=alone)
     with pytest.raises(ValueError, match="number of processes = 2, not 1"):
-        DelayedSGD(network(), lr=RATE, delay=1, group=alone).resume(tmp_path)
+        opt.resume(tmp_path)
+    for checkpoint in tmp_path.glob("update-*/worker-0/checkpoint"):
+        checkpoint.write_bytes(checkpoint.read_bytes()[:-1])
+    with pytest.warns(UserWarning, match="no state under .* is whole in every process; training begins anew"):
+        assert opt.resume(tmp_path) == {}
