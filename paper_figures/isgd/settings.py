@@ -155,10 +155,16 @@ def traces() -> Groups:
 
 
 def endless() -> Groups:
-    """The same with ``stop`` too large to matter, to see how long a chase would last, at two zetas."""
+    """The same with ``stop`` too large to matter, to see how long a chase would last, at two zetas.
+
+    Those at one rate have the seeds after the first, which ran under a rule that a zeta of 0 passed, too.
+    """
     return {
-        name: tuple(_traced(s, margin=2.0, stop=100, zeta=zeta * SMALL["rate"]) for s in range(SEEDS))
-        for name, zeta in (("endless", 1), ("endless, thirty rates", 30))
+        name: tuple(_traced(s, margin=2.0, stop=100, zeta=zeta * SMALL["rate"]) for s in seeds)
+        for name, zeta, seeds in (
+            ("endless", 1, range(SEEDS, 2 * SEEDS)),
+            ("endless, thirty rates", 30, range(SEEDS)),
+        )
     }
 
 
