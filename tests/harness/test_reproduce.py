@@ -29,7 +29,8 @@ def job(monkeypatch, tmp_path):
         parts |= {"open_runs": None, "with_committed": None, "write_site": page, "committed_verdicts": COMMITTED}
         parts["lines"] = [f"{len(found)} claims", "and what they say"]
         for name, made in parts.items():
-            monkeypatch.setattr(reproduce, name, lambda *given, name=name, made=made: asked.update({name: given}) or made)
+            given = lambda *args, name=name, made=made: asked.update({name: args}) or made
+            monkeypatch.setattr(reproduce, name, given)
         with pytest.raises(typer.Exit) as end:
             reproduce.command(selectors, store=tmp_path / "store", out=tmp_path / "report")
         return end.value.exit_code
