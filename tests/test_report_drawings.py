@@ -251,3 +251,9 @@ def test_a_programming_error_is_named_and_the_others_are_drawn(paper, tmp_path):
     written = [(tmp_path / f"site/fake/{name}.html").read_text() for name in ("fig1", "fig2")]
     assert ["Not drawn: fake/fig1: programming error" in text for text in written] == [True, False]
     assert list(site.faults) == [lines[0]]
+
+
+def test_a_package_that_is_not_installed_is_no_programming_error(paper, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ModuleNotFoundError, match=r"matplotlib\.figure"):
+        list(draw_selection([], fill(tmp_path / "store"), tmp_path / "out"))

@@ -10,7 +10,7 @@ from estimates import interval, point
 from suite.claims.estimate import over_seeds as exact
 from suite.claims.intervals import over_ends
 from suite.claims.judge import Claim
-from suite.report.numerals import alike, number, ours, printed, tolerance
+from suite.report.numerals import alike, compared, number, ours, printed, tolerance
 
 
 def claim(rule: str = "within", **entries) -> Claim:
@@ -29,6 +29,7 @@ def claim(rule: str = "within", **entries) -> Claim:
         (50_000.0, 0.0, "50,000"),
         (1 / 3, 0.0, "0.3333"),
         (3.2e-7, 0.0, "3.2e-07"),
+        (0.0, 1e-15, "0"),
         (math.nan, 0.0, "no number"),
         (math.inf, 0.0, "∞"),
     ],
@@ -55,6 +56,9 @@ def test_ours_is_read_as_the_rule_reads_it():
     assert ours(exact([0.5, 0.7]), apart) == ["fast minus slow: 0.5", "faster minus slow: 0.7"]
     registered = claim(rule="order", order=("four", "many"), unit="flop/s", unit_shown="log of the ratio of rates")
     assert ours(exact(math.log(2)), registered) == ["four: 50% less throughput than many"]
+    bounded = claim(rule="bound", printed=(0.0,), side="above", unit="log of the ratio of seconds")
+    assert ours(exact(math.log(2)), bounded) == ["100% more time"]
+    assert compared(bounded) == ["> 0% more time"]
     assert ours(interval(1.0, -math.inf, math.inf), claim()) == ["1, without bounds"]
     assert ours(interval(-4.95059, -math.inf, -3.4897), claim()) == ["−4.95 [−∞, −3.49]"]
 

@@ -28,7 +28,7 @@ ALG1 = Artifact(
 ALG2 = Artifact(
     "isgd/alg2",
     "Conservative subproblem: bounded number of steps on an undertrained batch",
-    lambda profile: {**settings.traces(), **settings.endless()},
+    lambda profile: {**settings.traces(), **settings.endless(profile)},
     alt="Batch losses of a small network with a tight limit; losses above it are followed by one to five steps that "
     "bring the loss of that batch down.",
     size=(7.2, 5.6),

@@ -209,7 +209,7 @@ def table(frame: Frame) -> pd.DataFrame:
     rows = replace(part, rows=[row for row in part.rows if seeds[row["seed"]] == len(PAIR)]).table("evaluations")
     rows = rows[rows["update"] > 0]
     if rows.empty:
-        raise Missing("a test after the first update")
+        raise Missing("no run was tested after its first update")
     shown = {"top-1 accuracy": 1 - rows["test_error"]}
     if "top5_error" in rows:
         shown["top-5 accuracy"] = 1 - rows["top5_error"]

@@ -154,11 +154,15 @@ def traces() -> Groups:
     return {f"margin {margin:g}": tuple(_traced(s, margin=margin) for s in range(SEEDS)) for margin in MARGINS}
 
 
-def endless() -> Groups:
-    """The same with ``stop`` too large to matter, to see how long a chase would last, at two zetas."""
+def endless(profile: str) -> Groups:
+    """The same with ``stop`` too large to matter, to see how long a chase would last, at two zetas.
+
+    Those at one rate have the seeds after the first, which ran under a rule that a zeta of 0 passed, too.
+    """
+    seeds = range(SEEDS, 23 if profile == "paper" else 2 * SEEDS)
     return {
-        name: tuple(_traced(s, margin=2.0, stop=100, zeta=zeta * SMALL["rate"]) for s in range(SEEDS))
-        for name, zeta in (("endless", 1), ("endless, thirty rates", 30))
+        name: tuple(_traced(s, margin=2.0, stop=100, zeta=zeta * SMALL["rate"]) for s in seeds)
+        for name, zeta, seeds in (("endless", 1, seeds), ("endless, thirty rates", 30, range(SEEDS)))
     }
 
 

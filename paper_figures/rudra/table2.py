@@ -57,6 +57,7 @@ for at, row in enumerate(plans.TABLE2, 1):
         PANEL.quantities[f"r{at:02d}-left-out"] = times.left_out_of(row)
     else:
         PANEL.quantities[f"r{at:02d}-training-time"] = times.time_of(row)
+PANEL.quantity("times-held-out", times.TIMES, note="by the cost model, by learners alone, rows")(times.held_out)
 PANEL.quantities["staleness-irrelevant"] = errors.differences(*(((1, mu, 30), (30, mu, 30)) for mu in (4, 32)))
 PANEL.quantities["error-monotone-in-product"] = errors.steps(*map(members, GROUPS))
 

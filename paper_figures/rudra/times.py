@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from statistics import geometric_mean
 from typing import Any
 
+import numpy as np
+
+from paper_figures.rudra import plans
 from paper_figures.rudra.plans import cifar_left_out, cifar_times, imagenet_times, training_groups
 from paper_figures.rudra.settings import Configuration
 from suite.claims.intervals import Interval, over_ends
@@ -72,3 +76,20 @@ def left_out_of(row: tuple[Any, ...]) -> Quantity:
         return "calibrated on the other rows" + (f"; ends over {starts} starts of the fit" if starts > 1 else "")
 
     return Quantity(lambda frame: left_out(frame)[row], ("left out",), note=note)
+
+
+def held_out(frame: Frame) -> list[float]:
+    """Held-out times of Tables 2 and 3 within a fifth of print: by the model, by learners alone, and of how many.
+
+    By learners alone a time lies between those of the calibration rows, on logarithms of both.
+    """
+    by_learners: dict[int, list[float]] = {}
+    for row in sorted(plans.CALIBRATED, key=lambda row: row[2]):
+        by_learners.setdefault(row[2], []).append(plans.printed_seconds(row))
+    grid = np.log(list(by_learners)), np.log([geometric_mean(times) for times in by_learners.values()])
+    rows = [row for row in dict.fromkeys((*plans.TABLE2, *plans.TABLE3)) if row not in plans.CALIBRATED]
+    ways = [predicted(frame)[row] for row in rows], [np.exp(np.interp(np.log(row[2]), *grid)) for row in rows]
+    near = lambda times: sum(
+        abs(time / plans.printed_seconds(row) - 1) <= 0.2 for row, time in zip(rows, times, strict=True)
+    )
+    return [*map(near, ways), len(rows)]

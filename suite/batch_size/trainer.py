@@ -282,11 +282,18 @@ class Trainer:
         with self.flat.evaluating():
             self.flat.load(*state)
             chunks = zip(inputs.split(TEST_CHUNK), targets.split(TEST_CHUNK), strict=True)
-            sums = ((self.loss(self.flat.module(x), y).item() * len(y), len(y)) for x, y in chunks)
+            sums = ((self._loss(x, y) * len(y), len(y)) for x, y in chunks)
             reading = read_loss(sums, len(targets), threshold)
         if math.isinf(reading.loss):
             raise Diverged(f"the loss became infinite or NaN at rate={self.rate}")
         return reading
+
+    def _loss(self, inputs: torch.Tensor, targets: torch.Tensor) -> float:
+        loss = self.loss(self.flat.module(inputs), targets)
+        if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
+            got = f"a tensor of shape {list(loss.shape)}" if isinstance(loss, torch.Tensor) else type(loss).__name__
+            raise ValueError(f"loss must return the mean over the examples as a tensor of one number, not {got}")
+        return float(loss)
 
     def begins(self, threshold: float) -> None:
         """Raise ValueError where the loss before the first update is below the threshold, or no number."""

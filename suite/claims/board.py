@@ -85,8 +85,10 @@ def said(verdict: Verdict) -> str:
 
 
 def in_full(verdict: Verdict) -> str:
-    """That, and what a later or corrected rule says beside it."""
+    """That, and what a later or corrected rule says beside it, or its own interval where others correct it."""
     later = verdict.exploratory
+    if verdict.alone:
+        return f"{said(verdict)} (by its own interval: {verdict.alone})"
     return said(verdict) + (f" (exploratory: {word(later)})" if later else "")
 
 

@@ -69,7 +69,7 @@ def command(
     if as_json:
         print(json.dumps([row(v) for v in found], indent=1, allow_nan=False))
     else:
-        shown = show_unclaimed(selectors, profile, runs)
+        shown = bool(selectors) and show_unclaimed(selectors, profile, runs)
         if found or not shown:
             show(found, verbose=verbose, closing=[*board_lines(board(found)), evidence(found, own)])
     several = held_twice(selectors, profile, runs)

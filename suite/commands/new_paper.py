@@ -64,8 +64,9 @@ def new_package(name: str, into: Path | None, kind: str = "paper") -> list[str]:
     where = (
         f"{len(made)} files in {folder}" if kind == "paper" else f"{folder / f'{name}_experiment' / '__init__.py'}"
     )
+    first = f'sgd-suite register {name} --because "rules as read from the paper" && ' if kind == "paper" else ""
     return [
         f"{where}: {HOLDS[kind]}",
         f"pip install --no-build-isolation -e {folder}",
-        f"sgd-suite run {name} --profile smoke && sgd-suite check {name} && sgd-suite figures {name}",
+        f"{first}sgd-suite run {name} --profile smoke && sgd-suite check {name} && sgd-suite figures {name}",
     ]

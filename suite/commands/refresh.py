@@ -60,11 +60,17 @@ def command(
 
 
 def homes_of(papers: Sequence[str]) -> dict[Path, list[str]]:
-    """By home, those of its papers that were named, or all. Raises SelectorError for an unknown paper."""
+    """By home with printed values, those of its papers that were named, or all.
+
+    Raises SelectorError for an unknown paper, and where none that was named has printed values.
+    """
     if unknown := [name for name in papers if name not in PAPERS]:
         raise SelectorError(f"nothing is called {unknown[0]!r}; the papers are {', '.join(PAPERS)}")
     found = {home: [name for name in papers_of(home) if not papers or name in papers] for home in homes()}
-    return {home: names for home, names in found.items() if names}
+    found = {home: names for home, names in found.items() if names and (home / "published").is_dir()}
+    if papers and not found:  # an experiment of one's own
+        raise SelectorError(f"{papers[0]} has no folder `published` of printed values: nothing of it is generated")
+    return found
 
 
 def project(home: Path) -> Path | None:
@@ -86,10 +92,10 @@ def generated(home: Path, root: Path) -> dict[Path, str]:
     A text is up to date when its numbers differ by one in the last digit at most, and a picture when it shows what
     would be drawn: another processor rounds otherwise. Values of claims are compared as ``suite.report.data`` says.
     """
-    own, source = home.resolve() == readme.OWN, Layered(committed())
+    own, source, evidence = home.resolve() == readme.OWN, Layered(committed()), Layered(committed(home))
     judged = readme.judged_of(papers_of(home), source)
     made = {home / catalogue.INDEX: catalogue.index_text(home), home / data.FILE: data.written(data.rows(judged))}
-    if planned := hours(source.read(run_id) for run_id in sorted(source.ids())):
+    if planned := hours(evidence.read(run_id) for run_id in sorted(evidence.ids())):
         made[home / HOURS] = planned
     if (held := stored(home)) or (home / RUNS).exists():
         made[home / RUNS] = held

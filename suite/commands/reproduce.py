@@ -44,7 +44,7 @@ def command(
     failed = run_artifacts(select(selectors), selectors, asked)
     found = judge_selection(selectors, profile, open_runs(store))
     print("\n".join(lines(board(found))))
-    page, site = write_site(with_committed(store), out, say)
+    page, site = write_site(with_committed(store), out, say, selectors)
     print(page)
     for fault in site.faults:  # a programming error in what draws an artifact
         say(fault)

@@ -66,7 +66,8 @@ NOTES = (
     "Scores until the target, relative to SGD with one learner; 95% over seeds, not over the luck of tuning.",
     "* differs from SGD at 5% after Holm over the methods; ≥ a seed missed the target; ^ best rate at the edge.",
     "Where none of the seeds arrived, the bound is the budget over SGD's arrivals, and has no interval.",
-    "≤ a seed of SGD missed it; - seeds of both did, so that there is no ratio. Test errors: the whole budget.",
+    "≤ a seed of SGD missed it; - seeds of both did, so that there is no ratio.",
+    "Test errors are those of the whole budget; a seed that diverged counts as 90%.",
     "Rounds are gradients that one learner computes after another. Under a link's speed stand seconds, modelled.",
 )
 SIGNS = {">=": "≥", "<=": "≤", "": ""}

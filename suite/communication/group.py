@@ -110,7 +110,7 @@ class Group:
             if odd := [rank for rank, value in enumerate(values) if value != values[0]]:
                 raise ValueError(
                     f"worker {odd[0]} has {name} = {values[odd[0]]!r} where worker 0 has {values[0]!r}; "
-                    f"start every worker with the same {name}"
+                    f"start every worker with the same {name.removeprefix('the ')}"
                 )
 
     def everyone(self, value: Any, what: str = "an agreement") -> list[Any]:

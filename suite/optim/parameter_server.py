@@ -13,8 +13,10 @@ In one process ``learners`` take turns.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, cast
 
 import torch
@@ -61,7 +63,8 @@ def parameter_server(
         updates: that the server makes.
         learners: in one process; of several, all but process 0 are learners.
         evaluate: makes the last of three or more processes a statistics server, which tests the model by this after
-            every ``epoch`` updates while the others go on; ``opt.observed`` has tests and losses there at the end.
+            every ``epoch`` updates while the others go on; ``opt.observed`` has there the tests at the end, and the
+            losses that ``opt.step(closure)`` gave, NaN without a closure.
         epoch: updates from one test to the next.
         timeout: seconds within which a learner answers, longer than a batch takes; by default the group's, a minute.
         group: processes to train with; by default all of ``torchrun``.
@@ -118,6 +121,7 @@ class Remote(Softsync):
     statistics server did.
     """
 
+    _no_loss = math.nan
     _no_join = "learners of a parameter server wait for nobody; leave join() out"
 
     def __init__(self, module: nn.Module, params: Any, evaluate: Evaluate | None, epoch: int, **settings: Any):
@@ -134,8 +138,7 @@ class Remote(Softsync):
         self._mean_buffers: Tensor | None = None
         self._observe: Callable[[], Observed] | None = None
         if evaluate and self.group.rank == layout.processes - 1:
-            model = lambda x: tested(module, self.vector.parameters, self.vector.views(x), self.buffers.total())
-            self._observe = lambda: observe(told[0], told[1:], lambda x: evaluate(model(x)), x)
+            self._observe = lambda: observe(told[0], told[1:], partial(self._test, evaluate), x)
         elif self.group.rank:
             learner, leaves = self.group.rank - 1, lambda: self.buffers.total().to(x)
             self._learner_side = Learner(connections[learner], learner, layout, leaves if left else None)
@@ -145,6 +148,12 @@ class Remote(Softsync):
                 notes=self._notes().numel(), leaves=left,
                 tell=self.reports.every(epoch),
             )  # fmt: skip
+
+    def _test(self, evaluate: Evaluate, weights: Tensor) -> float:
+        """What ``evaluate`` says of the weights [d], which ``average()`` has from then on."""
+        with torch.no_grad():
+            self.vector.load(weights)
+        return evaluate(self.average())
 
     @property
     def is_server(self) -> bool:
@@ -181,6 +190,7 @@ class Remote(Softsync):
         """
         if self._observe:
             self.observed = self._observe()
+            self.t = self.observed.tests[-1][0] if self.observed.tests else 0
             return
         if self.is_server:
             self._root.run()
@@ -250,6 +260,8 @@ class Remote(Softsync):
     @torch.no_grad()
     def average(self) -> nn.Module:
         """The model to test, with the mean of the learners' batch-norm statistics on the server, else its own.
+
+        On the statistics server it is the model tested last.
 
         Returns:
             A copy of the module in evaluation mode.

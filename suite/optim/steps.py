@@ -44,6 +44,7 @@ class Steps(torch.optim.Optimizer):
     learners = 1  # replicas that take turns in this process
     _step_supports_amp_scaling = True
     _uneven = False  # within ``join``
+    _no_loss = 0.0  # what stands for the loss of a step without a closure
     _at_once = True  # an update uses a gradient as it comes, and once, so it may stay where backward left it
 
     def __init__(
@@ -229,7 +230,7 @@ class Steps(torch.optim.Optimizer):
                 loss = closure()
         if self._overflowed():
             return loss
-        self._take(0.0 if loss is None else loss)
+        self._take(self._no_loss if loss is None else loss)
         return loss
 
     @torch.no_grad()

@@ -256,9 +256,13 @@ def differs(claim: Claim, artifact: Artifact | None, register: Register) -> str:
 
 
 def last_line(claim: Claim) -> str:
-    """When a claim's rule was last registered and why, "" where it never was."""
-    history = read(PAPERS[claim.paper].home).rules.get(claim.id)
-    return f"{history[-1]['date'][:10]}: {history[-1]['because']}" if history else ""
+    """When a claim's rule was last registered, with how many others and why, "" where it never was."""
+    rules = read(PAPERS[claim.paper].home).rules
+    if not (history := rules.get(claim.id)):
+        return ""
+    date, because = history[-1]["date"], history[-1]["because"]
+    others = sum(line["date"] == date for lines in rules.values() for line in lines) - 1
+    return f"{date[:10]}{f', with {others} other rules' if others else ''}: {because}"
 
 
 def later_runs(claim: Claim, runs: Iterable[str]) -> list[str]:

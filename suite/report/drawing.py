@@ -41,7 +41,7 @@ def naming(artifact: str) -> Iterator[None]:
     """Turn a programming error in this block into a DrawingError that names the artifact and the line of code."""
     try:
         yield
-    except (Missing, UnusableRun, DrawingError):
+    except (Missing, UnusableRun, DrawingError, ModuleNotFoundError):  # a package that is not installed, the last
         raise
     except Exception as error:
         place = traceback.extract_tb(error.__traceback__)[-1]

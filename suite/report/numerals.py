@@ -25,6 +25,7 @@ LOGARITHMS: Mapping[str, tuple[str, str, str]] = {
     "log hours": ("time", "more", "less"),
     "log seconds per update": ("time per update", "more", "less"),
     "log of the ratio of seconds": ("time", "more", "less"),
+    "log of the ratio of times": ("time", "more", "less"),
     "log of the ratio of rates": ("throughput", "more", "less"),
     "log of the ratio of learning rates": ("learning rate", "higher", "lower"),
 }
@@ -64,6 +65,8 @@ def number(value: float, half_width: float = 0.0, digits: int = OWN) -> str:
     """
     if not math.isfinite(value):
         return NO_NUMBER if math.isnan(value) else "∞" if value > 0 else "−∞"
+    if not value and 0 < half_width < 1e-6:
+        return "0"
     if value and not (1e-6 if half_width else 1e-4) <= abs(value) < 1e9:
         return _signed(f"{value:.3g}" if half_width else f"{value:.{digits}g}")
     if 0 < half_width < math.inf:
@@ -138,8 +141,19 @@ def ours(measured: Estimate, claim: Claim) -> list[str]:
             return [_ratio(a, b, span, *LOGARITHMS[unit]) for (a, b), span in pairs]
         steps = [(a, b, _with_ends(*span, digits, ranged=measured.ranged)) for (a, b), span in pairs]
         return [_bounded(f"{b} minus {a}: {with_unit(text, _of_a_difference(unit))}") for a, b, text in steps]
-    texts = [_with_ends(*span, digits, ranged=measured.ranged) for span in measured.spans]
-    return [_bounded(text) for text in with_units(texts, unit)]
+    percent = unit in LOGARITHMS
+    spans = [_in_percent(span) for span in measured.spans] if percent else measured.spans
+    texts = [_with_ends(value, low, high, digits, ranged=measured.ranged) for value, low, high in spans]
+    return [_bounded(text) for text in with_units(texts, _percent_of(unit) if percent else unit)]
+
+
+def _percent_of(unit: str) -> str:
+    noun, more, _ = LOGARITHMS[unit]
+    return f"% {more} {noun}"
+
+
+def _in_percent(logarithms: Iterable[float]) -> tuple[float, ...]:
+    return tuple(100 * math.expm1(value) for value in logarithms)
 
 
 def _bounded(text: str) -> str:
@@ -228,7 +242,10 @@ def basis(claim: Claim) -> str:
 
 def compared(claim: Claim) -> list[str]:
     """What the claim's rule compares with, whichever of the three it is."""
-    numbers = [_as_printed(value) for value in claim.printed]
+    unit, printed = claim.displayed_unit, claim.printed
+    if unit in LOGARITHMS:
+        unit, printed = _percent_of(unit), _in_percent(printed)
+    numbers = [_as_printed(value) for value in printed]
     if claim.rule == "order":
         return [" < ".join(claim.order)]
     if claim.rule == "holds":
@@ -238,7 +255,7 @@ def compared(claim: Claim) -> list[str]:
         return [with_unit(" to ".join(numbers), claim.unit)]
     if claim.rule == "bound":
         numbers = [f"{RELATIONS[claim.side]} {text}" for text in numbers]
-    return with_units(numbers, claim.displayed_unit)
+    return with_units(numbers, unit)
 
 
 def _as_printed(value: float) -> str:

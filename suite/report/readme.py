@@ -230,9 +230,9 @@ def headline(counted: boards.Board) -> str:
     first = sum(tally["registered"] for tally in counted.order.values())
     return (
         f"Of {claims} empirical claims {measured} are measured{_once(counted.single)}, and {decided} of these are "
-        f"decided at the size that the claim speaks of{_once(counted.decided_once)}. Today's rule, corrected, leaves "
-        f"{counted.standing} standing. For {first} of the measured, rule and runs stand as they were "
-        f"registered before the first run began.{excused if counted.excused else ''}"
+        f"decided at the size that the claim speaks of{_once(counted.decided_once)}: {_outcomes(counted.decides)}. "
+        f"Today's rule, corrected, leaves {counted.standing} of them standing. For {first} of the measured, rule and "
+        f"runs stand as they were registered before the first run began.{excused if counted.excused else ''}"
     )
 
 
@@ -241,6 +241,10 @@ def _decided(counted: boards.Board) -> tuple[int, int, int]:
     claims = sum(map(Counter.total, counted.empirical.values()))
     decided = counted.decides.total() - counted.decides["inconclusive"] - counted.decides["undetermined"]
     return claims, claims - counted.empirical[boards.NOTHING].total(), decided
+
+
+def _outcomes(decides: Counter[str]) -> str:
+    return ", ".join(f"{decides[name]} {name}" for name in boards.DECIDED if decides[name])
 
 
 def _once(count: int) -> str:

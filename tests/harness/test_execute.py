@@ -84,7 +84,12 @@ def test_nan_ends_as_diverged_and_not_as_a_failure(around: RunnerConfig):
 
 
 @pytest.mark.parametrize(
-    ("does", "why"), [("raise", "KeyError: 'no such thing'"), ("refuse", "size=7 must be even; use 6 or 8")]
+    ("does", "why"),
+    [
+        ("raise", "KeyError: 'no such thing'"),
+        ("refuse", "size=7 must be even; use 6 or 8"),
+        ("exit", "its code called sys.exit('no data')"),
+    ],
 )
 def test_a_failing_run_says_why_keeps_its_traceback_and_lets_others_go_on(around: RunnerConfig, does: str, why: str):
     specs = [draw(does=does), draw(value=1.0)]

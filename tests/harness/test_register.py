@@ -251,6 +251,9 @@ def test_the_register_command_says_what_it_wrote(home: Path, capsys: pytest.Capt
         record(because=" ")
     with pytest.raises(SelectorError, match="nothing is called 'nobody'"):
         record(["nobody"], because="why")
+    PAPERS["toy"] = Registered(lambda: toy.PAPER, home / "published")  # as an experiment of one's own
+    with pytest.raises(SelectorError, match="toy has no folder `published` of printed values"):
+        record(["toy"], because="why")
 
 
 def test_a_line_that_is_none_is_named(home: Path) -> None:

@@ -21,6 +21,7 @@ def verdict(name: str, found: str, timed: bool = False):
 @pytest.fixture
 def job(monkeypatch, tmp_path):
     """The job with its parts replaced: how many runs fail, and which verdicts come out."""
+    asked = {}
 
     def run(*found, failed=0, selectors=()):
         page = (Path("report/index.html"), SimpleNamespace(faults=()))
@@ -28,11 +29,13 @@ def job(monkeypatch, tmp_path):
         parts |= {"open_runs": None, "with_committed": None, "write_site": page, "committed_verdicts": COMMITTED}
         parts["lines"] = [f"{len(found)} claims", "and what they say"]
         for name, made in parts.items():
-            monkeypatch.setattr(reproduce, name, lambda *_, made=made: made)
+            given = lambda *args, name=name, made=made: asked.update({name: args}) or made
+            monkeypatch.setattr(reproduce, name, given)
         with pytest.raises(typer.Exit) as end:
             reproduce.command(selectors, store=tmp_path / "store", out=tmp_path / "report")
         return end.value.exit_code
 
+    run.asked = asked
     return run
 
 
@@ -65,6 +68,7 @@ def test_a_claim_that_is_gone_is_missed_in_the_whole_and_not_in_a_part(job, caps
     assert job(BOTH[0]) == 1
     assert capsys.readouterr().err == "changed: p/fig1/b: no such claim, committed not reproduced\n"
     assert job(BOTH[0], selectors=("p/fig1",)) == 0
+    assert job.asked["write_site"][-1] == ("p/fig1",), "a part of the artifacts is reported alone"
 
 
 def test_a_page_of_somebody_else_is_told_before_anything_runs(monkeypatch, tmp_path):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -36,6 +37,8 @@ def body(spec: RunSpec, context: Context) -> Outcome:
         raise KeyError("no such thing")
     if does == "refuse":
         raise ValueError("size=7 must be even; use 6 or 8")
+    if does == "exit":
+        sys.exit("no data")
     if does == "late" and context.deadline is not None:
         raise OutOfTime
     if does == "die" and not (context.folder / "died").exists():

@@ -31,7 +31,7 @@ def linear(seed: int) -> nn.Module:
 
 def chosen(make=linear, **options):
     settings = {"rate": 0.02, "threshold": 1.0, "batches": (2, 8, 32, 128), "seeds": (0, 1), "rounds": 2}
-    return choose_batch(make, F.mse_loss, line(), **{**settings, **options})
+    return choose_batch(make, options.pop("loss", F.mse_loss), line(), **{**settings, **options})
 
 
 def test_the_method_on_a_model_loss_and_data():
@@ -140,6 +140,7 @@ SHARED = nn.Linear(20, 4)
         ({"make": lambda seed: nn.Sequential(SHARED, nn.Linear(4, 1))}, "the same module, or a part of it, twice"),
         ({"make": lambda seed: MODEL, "seeds": (3,)}, "the same module"),
         ({"make": lambda seed: nn.ReLU()}, "return a torch.nn.Module with parameters, not ReLU"),
+        ({"loss": nn.MSELoss(reduction="none")}, r"loss must return the mean .* not a tensor of shape \[\d+, 1\]"),
         ({"seeds": (0, 0)}, "equal seeds give the same run again"),
         *[({"rate": rate}, "rate=.* must be a positive, finite number") for rate in (0, float("nan"))],
         ({"rate": float("inf")}, "rate=inf"),

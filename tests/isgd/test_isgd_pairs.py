@@ -135,6 +135,8 @@ def test_a_stand_in_is_compared_where_the_methods_differ_and_at_an_accuracy_that
     alike = frame_of({group: [training(LOW["sgd"][0], data="cifar100")] * 2 for group in LOW}, "reduced")
     with pytest.raises(Missing, match="a test at which the methods differ"):
         measured("isgd/fig5c/isgd-above-sgd", alike)
+    with pytest.raises(Missing, match="no run was tested after its first update"):
+        fig5.table(frame_of({group: [training([0.99])] for group in LOW}))
 
 
 def test_a_test_that_is_no_number_leaves_the_lead_open() -> None:

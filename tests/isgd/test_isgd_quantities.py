@@ -189,6 +189,11 @@ def test_cards_are_full_in_the_order_of_their_data_sets() -> None:
     swapped = frame_of({"mnist": [full(100)], "cifar": [full(1000)], "imagenet": [full(10)]})
     assert measured("isgd/fig7a/order-datasets", swapped).values == pytest.approx((math.log(100), -math.log(10)))
     assert verdict("isgd/fig7a/order-datasets", swapped) == "not reproduced"
+    never = timed(dict.fromkeys(sizes, 1.0) | {1000: 1.2, 100: 9.0})
+    above = frame_of({"mnist": [never], "cifar": [full(100)], "imagenet": [full(10)]})
+    assert measured("isgd/fig7a/order-datasets", above).values == pytest.approx((math.log(10), math.log(20)))
+    with pytest.raises(Missing):
+        measured("isgd/fig7a/order-datasets", frame_of({"mnist": [never], "cifar": [never], "imagenet": [full(10)]}))
 
 
 # ---------------------------------------------------------------- Fig. 8

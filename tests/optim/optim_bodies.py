@@ -65,7 +65,7 @@ def serve_and_test(
 ) -> tuple[list[Any], list[Any], list[float], float]:
     """What the statistics server observed, the losses that the server saw, and the loss of the model at the end.
 
-    No model is tested before the server has ended and written the file ``done``.
+    No model is tested before the server has ended and written the file ``done``. The last step has no closure.
     """
     module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(36, 3)).double()
     torch.nn.init.zeros_(module[1].weight)
@@ -79,7 +79,10 @@ def serve_and_test(
     settings = {"lr": RATE, "n": 1, "updates": updates, "group": group, "evaluate": loss, "epoch": epoch}
     with parameter_server(module, **settings) as opt:
         for number in opt.batches(itertools.count()):
-            opt.step(closure(opt, module, inputs[rows(number)], targets[rows(number)]))
+            ready = closure(opt, module, inputs[rows(number)], targets[rows(number)])
+            if number == updates - 1:
+                ready()
+            opt.step(ready if number < updates - 1 else None)
         if opt.is_server:
             Path(done).touch()
     return opt.observed.losses, opt.observed.tests, opt.served.losses, loss(opt.average())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from pathlib import Path
 
 import optim_bodies as bodies
@@ -222,8 +223,10 @@ def test_several_processes_are_sent_to_the_parameter_server_where_one_is_no_lear
 def test_a_statistics_server_hears_all_and_is_in_nobodys_way(tmp_path: Path):
     """It tests no model before the server has ended: whoever waited for it would wait for ever."""
     server, learner, statistics = spawn(bodies.serve_and_test, 3, 7, 3, str(tmp_path / "done"), timeout=30)
-    losses, tests, _, _ = statistics
-    assert losses == [(0, number, number, loss) for number, loss in enumerate(server[2][:7])]
+    losses, tests, _, last = statistics
+    assert losses[:6] == [(0, number, number, loss) for number, loss in enumerate(server[2][:6])]
+    assert math.isnan(losses[6][3]), "the loss of a step without a closure"
+    assert last == tests[1][1]
     assert [timestamp for timestamp, _ in tests] == [3, 6]
     assert server[3] == learner[3] < tests[1][1] < tests[0][1]
     assert server[:2] == learner[:2] == ([], [])

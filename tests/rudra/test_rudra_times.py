@@ -10,7 +10,7 @@ import pytest
 from fabricated_frames import frame_of, student
 from known_worlds import PRODUCTS, ROWS, quantity
 
-from paper_figures.rudra.plans import BASELINE, CALIBRATED, CALIBRATED4, TABLE2, TABLE4
+from paper_figures.rudra.plans import BASELINE, CALIBRATED, CALIBRATED4, TABLE2, TABLE3, TABLE4, printed_seconds
 from paper_figures.rudra.settings import LEARNERS
 from suite.claims.intervals import wilson
 from suite.papers.artifact import Missing
@@ -52,6 +52,13 @@ def test_predicted_times_are_read_row_by_row(phase: int) -> None:
         found = each.of(frame)
         assert (found.spans, found.n) == (((other[row], other[row] - 2, other[row] + 4),), 1)
         assert found.note == "calibrated on the other rows; ends over 3 starts of the fit"
+
+
+def test_a_model_of_times_is_held_beside_learners_alone() -> None:
+    rows = list(dict.fromkeys([*TABLE2, *TABLE3]))
+    near = [printed_seconds(row) * (1.21 if row == (4, 64, 4) else 1.19) for row in rows]
+    found = quantity("table2/times-held-out").of(frame_of({"times": [{"rows": rows, "predicted": near}]}))
+    assert found.values == (19, 14, 20)  # 14: hours of 1, 2, 10 and 30 learners, joined by lines on logarithms
 
 
 def test_numbers_of_imagenet_are_read_run_by_run_and_system_by_system() -> None:
