@@ -5,7 +5,6 @@ from __future__ import annotations
 from paper_figures.crossbow import plots, settings
 from paper_figures.crossbow.readings import arrival_table, pair
 from suite.papers.figure import Figure, Frame, Groups, pd, printed_value
-from suite.report.style import PRINTED
 
 
 def runs(profile: str) -> Groups:
@@ -15,7 +14,7 @@ def runs(profile: str) -> Groups:
     return settings.called(settings.groups(profile, *names.values()), names)
 
 
-PANEL = plots.bar_panel("fig16", "Epochs to the target against the synchronisation interval", runs, (8.0, 4.2))
+PANEL = plots.bar_panel("fig16", "Epochs to the target against the synchronisation interval", runs)
 
 LONGER = PANEL.quantities["tta-tau4"] = pair(
     "every",
@@ -50,21 +49,9 @@ def table(frame: Frame) -> pd.DataFrame:
 
 @PANEL.drawing
 def draw(frame: Frame, figure: Figure) -> None:
-    """Epochs by the interval, beside what the printed time and throughput imply; and this throughput."""
-    left, right = figure.subplots(1, 2)
-    rows = table(frame)
-    plots.bars(rows, left, "relative", category="interval")
-    plots.printed_marks(left, [1], [implied_epochs()], "implied by printed time and throughput")
-    left.set(xlabel="synchronisation interval $\\tau$", ylim=(0, 2.3))
-    plots.finish(left, rows, "epochs to {} / those at $\\tau$ = 1", 1)
-    gains = [
-        printed_value(f"crossbow/{claim}") for claim in ("fig16/throughput-tau4", "fig17/gain-m1", "fig17/gain-m4")
-    ]
-    here, *never = [1 + gain / 100 for gain in gains]
-    plots.printed_marks(right, [1], [here], "printed, m = 2")
-    right.plot([2, 2], never, "s", markersize=7, label="printed in Fig. 17, m = 1 and 4", **PRINTED)
-    right.set_xticks(range(3), ["1", "4", "none"])
-    right.set(xlim=(-0.5, 2.5), ylim=(0.95, 1.4), xlabel="synchronisation interval $\\tau$")
-    right.set_ylabel("throughput / that at $\\tau$ = 1")
-    right.set_title("Throughput not run: needs 8 GPUs", fontsize="small")
-    plots.legend_above(right, 1)
+    """Epochs by the interval, beside what the printed time and throughput imply."""
+    axes, rows = figure.subplots(), table(frame)
+    plots.bars(rows, axes, "relative", category="interval")
+    plots.printed_marks(axes, [1], [implied_epochs()], "implied by printed time and throughput")
+    axes.set(xlabel="synchronisation interval $\\tau$", ylim=(0, 2.3))
+    plots.finish(axes, rows, "epochs to {} / those at $\\tau$ = 1", 1)

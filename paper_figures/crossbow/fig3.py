@@ -56,7 +56,7 @@ def draw(frame: Frame, figure: Figure) -> None:
     """Bars by the images of an update; the paper's stretch of growth beyond proportion is shaded."""
     axes, rows = figure.subplots(), table(frame)
     sizes = plots.bars(rows, axes, "epochs", category="images")
-    beyond = [place for place, size in enumerate(sizes) if size >= SUPERLINEAR]
+    beyond = [place for place, size in enumerate(sizes) if size > SUPERLINEAR]
     if beyond:
         axes.axvspan(
             beyond[0] - 0.45, len(sizes) - 0.4, color=GRID, alpha=0.15, linewidth=0, zorder=0,

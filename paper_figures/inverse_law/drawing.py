@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import cycle, islice
 from typing import Any
 
 from paper_figures.inverse_law.law import TOLERANCE, exponent, law_fit
@@ -15,7 +14,7 @@ from suite.report.style import GRID, LINES, MARKERS, PALETTE, PRINTED, named_tic
 
 TICKS = 9  # on an axis of batch sizes, at most
 TOGETHER = "all curves together"
-LAW = "inverse_law/eq2/law"  # the claim that prints the exponent of M
+LAW = "inverse_law/eq2/law"  # its exponent of M follows from Eq. 2
 LINEAR = 10  # percent above or below the law up to which the residuals' axis is linear, and logarithmic beyond
 
 
@@ -119,7 +118,7 @@ def key(found: Iterable[Sequence[Updates]]) -> list[Any]:
     return marks
 
 
-# ---------------------------------------------------------------- Fig. 1b: residuals, exponents, a rival
+# ---------------------------------------------------------------- Fig. 1b: residuals and exponents
 
 
 def residuals(title: str, threshold: float, updates: list[Updates]) -> list[dict[str, Any]]:
@@ -136,7 +135,7 @@ def residuals(title: str, threshold: float, updates: list[Updates]) -> list[dict
 
 def exponent_row(title: str, curves: Sequence[Sequence[Sequence[Updates]]]) -> dict[str, Any]:
     """The row of an exponent beside Eq. 2's; its value is NaN where the runs determine none."""
-    named = {"curve": title, "quantity": "exponent", "printed": printed_value(LAW)}
+    named = {"curve": title, "quantity": "exponent", "follows": printed_value(LAW)}
     try:
         found = exponent(*curves)
     except Missing:
@@ -145,68 +144,60 @@ def exponent_row(title: str, curves: Sequence[Sequence[Sequence[Updates]]]) -> d
 
 
 def draw_laws(table: pd.DataFrame, figure: Figure) -> None:
-    """Residuals of every run about its law; each curve's exponent beside the printed one, and its rival's misfit."""
-    above, below = figure.subfigures(2, 1, squeeze=False)[:, 0]
-    draw_residuals(above.subplots(), table[table["quantity"] == "residual"])
-    left, right = below.subplots(1, 2, width_ratios=(3, 2))
-    draw_exponents(left, table[table["quantity"] == "exponent"])
-    draw_preferences(right, table[table["quantity"] == "preference"])
+    """Residuals of every run about its law, a panel for each data set; each curve's exponent beside Eq. 2's."""
+    residual = table[table["quantity"] == "residual"]
+    of_data = residual.groupby(residual["curve"].str.extract(r"^([\w-]+)", expand=False), sort=False)
+    above, below = figure.subfigures(2, 1, height_ratios=(of_data.ngroups, 1.6), squeeze=False)[:, 0]
+    panels = above.subplots(of_data.ngroups, 1, sharex=True, squeeze=False)[:, 0]
+    for axes, (data, part) in zip(panels, of_data, strict=True):
+        draw_residuals(axes, part.assign(curve=part["curve"].str.removeprefix(data).str.lstrip(", ")))
+        axes.set_title(data)
+    named_ticks(axes, sorted(residual["batch"].unique()), 2)
+    axes.set_xlabel("mini-batch size M (examples)")
+    said = "updates, % above the law (mean \u00b1 1 standard deviation over thresholds and seeds)"
+    above.supylabel(said, size="small")
+    draw_exponents(below.subplots(), table[table["quantity"] == "exponent"])
 
 
 def draw_residuals(axes: Axes, table: pd.DataFrame) -> None:
     """Mean over thresholds and seeds with a standard deviation; curves side by side at each batch size."""
     names = list(table["curve"].unique())
-    shift = table["curve"].map({name: 0.8 * (i / len(names) - 0.5) for i, name in enumerate(names)})
-    beside = table.assign(batch=table["batch"] * 2**shift)
-    # 7 colours and 8 markers in turn: no two curves have both alike
-    colours, markers = (list(islice(cycle(each), len(names))) for each in (PALETTE, (*MARKERS, "p")))
-    looks: dict[str, Any] = {"hue_order": names, "style_order": names, "palette": colours, "markers": markers}
+    shift = table["curve"].map({name: 0.8 * ((i + 0.5) / len(names) - 0.5) for i, name in enumerate(names)})
     sns.lineplot(
-        beside, x="batch", y="value", hue="curve", style="curve", dashes=False, errorbar="sd", err_style="bars",
-        err_kws={"elinewidth": 1, "capsize": 2}, linestyle="none", ax=axes, **looks,
+        table.assign(batch=table["batch"] * 2**shift), x="batch", y="value", hue="curve", style="curve", dashes=False,
+        markers=MARKERS[: len(names)], errorbar="sd", err_style="bars", err_kws={"elinewidth": 1, "capsize": 2},
+        linestyle="none", ax=axes,
     )  # fmt: skip
     axes.axhline(0, linewidth=0.8, color=GRID, linestyle="-")
-    named_ticks(axes, sorted(table["batch"].unique()), 2)
-    axes.set(xlabel="mini-batch size M (examples)", ylabel="updates, % above the law")
-    axes.set_title("residuals of all thresholds and seeds: mean \u00b1 1 standard deviation")
+    axes.set(ylabel="")
     axes.set_yscale("symlog", linthresh=LINEAR, linscale=2)
     ticks = [0, *(sign * level for sign in (-1, 1) for level in (5, 10, 30, 100, 300))]
     low, high = axes.get_ylim()
     shown = [tick for tick in ticks if low <= tick <= high]
     axes.set_yticks(shown, [f"{tick:+d}".replace("-", "\u2212") if tick else "0" for tick in shown])
-    axes.legend(fontsize="small", ncols=3, loc="upper left", bbox_to_anchor=(0, -0.22), borderaxespad=0)
+    axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1, 1), borderaxespad=0)
 
 
 def draw_exponents(axes: Axes, table: pd.DataFrame) -> None:
-    """The exponent of M in N - N_inf with its 95% interval, and the printed one as an open marker.
+    """The exponent of M in N - N_inf with its 95% interval, and the one that follows from Eq. 2 as an open marker.
 
-    An interval that is open below ends at an arrow, the end of the range searched.
+    The last row pools the curves above it, the claim on Eq. 2 four of them. An interval that is open below ends at an
+    arrow, the end of the range searched.
     """
     places = range(len(table))
     beyond = np.isneginf(table["low"]) & np.isfinite(table["high"])
     spread = [table["value"] - table["low"].where(~beyond, table["value"]), table["high"] - table["value"]]
-    printed = table["printed"]
-    axes.axvspan(printed.min() - TOLERANCE, printed.max() + TOLERANCE, color=GRID, alpha=0.2, linewidth=0)
+    follows = table["follows"]
+    axes.axvspan(follows.min() - TOLERANCE, follows.max() + TOLERANCE, color=GRID, alpha=0.2, linewidth=0)
     axes.errorbar(table["value"], places, xerr=spread, fmt="o", color=PALETTE[0], capsize=2.5, label="ours, 95%")
     if beyond.any():
         axes.plot(
             table["value"][beyond], np.flatnonzero(beyond), "<", color=PALETTE[0], markersize=9, label="or less"
         )
-    axes.plot(printed, places, "D", markersize=7, label="printed", **PRINTED)
-    axes.set_yticks(places, table["curve"])
+    axes.plot(follows, places, "D", markersize=7, label="follows from Eq. 2", **PRINTED)
+    pooled = f"all {len(table) - 1} together (claim on Eq. 2: four)"
+    axes.set_yticks(places, table["curve"].replace(TOGETHER, pooled))
     axes.set_ylim(len(table) - 0.5, -0.5)
     axes.grid(visible=False, axis="y")
     axes.set(ylabel="", xlabel="exponent of M in $N - N_\\infty$\n(grey: within the tolerance)")
     axes.legend(ncols=3, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0)
-
-
-def draw_preferences(axes: Axes, table: pd.DataFrame) -> None:
-    """How much worse ISGD's Eq. 22 fits each curve; the curves are those of the panel beside."""
-    names = [*table["curve"], TOGETHER]  # the last row, of all curves together, has exponents alone
-    sns.barplot(
-        table, x="value", y="curve", order=names, color=PALETTE[1], saturation=1, errorbar=None, width=0.5, ax=axes
-    )
-    axes.axvline(0, linewidth=0.8, color=GRID, linestyle="-")
-    axes.set_yticks(range(len(names)), [""] * len(names))
-    axes.grid(visible=False, axis="y")
-    axes.set(ylabel="", xlabel="log10 of the squared misfit of\nISGD's Eq. 22 over this law's")

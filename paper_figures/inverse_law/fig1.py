@@ -32,9 +32,9 @@ FIG1B = Artifact(
     "inverse_law/fig1b",
     "The law across rates, thresholds, losses and classes",
     settings.law_runs,
-    alt="Relative residuals of the fitted law against batch size for every curve; each curve's exponent with its "
-    "interval beside the printed -1; and how much worse the model behind ISGD's Eq. 22 fits than this law.",
-    size=(8.0, 7.2),
+    alt="Relative residuals of the fitted law against batch size for every curve, a panel for each data set; and "
+    "each curve's exponent with its interval beside the -1 that follows from Eq. 2.",
+    size=(8.0, 10.5),
 )
 
 
@@ -213,11 +213,10 @@ def draw_curves(frame: Frame, figure: Figure) -> None:
 
 @FIG1B.table
 def table_of_laws(frame: Frame) -> pd.DataFrame:
-    """Residuals about the fitted laws, and of each curve the exponent and the comparison with ISGD's Eq. 22.
+    """Residuals about the fitted laws, and each curve's exponent.
 
-    A curve with one seed has none of them: nothing says how far its runs scatter. A row per value: ``quantity`` is
-    "residual" (% of the law, by threshold, batch size and seed), "exponent" (with its interval, and -1 as printed) or
-    "preference" (log10 of squared misfits).
+    A curve with one seed has neither: nothing says how far its runs scatter. A row per value: ``quantity`` is
+    "residual" (% of the law, by threshold, batch size and seed) or "exponent" (with its interval, and Eq. 2's -1).
     """
     rows: list[dict[str, Any]] = []
     every: list[list[list[Updates]]] = []
@@ -229,9 +228,6 @@ def table_of_laws(frame: Frame) -> pd.DataFrame:
         for threshold in row.thresholds(frame.profile):
             with contextlib.suppress(Missing, FitError):
                 rows += drawing.residuals(row.title, threshold, law.crossings(runs, threshold))
-        rows.append(
-            {"curve": row.title, "quantity": "preference", "value": misfits.preference(law.reached(frame, row))}
-        )
         rows.append(drawing.exponent_row(row.title, every[-1:]))
     if not rows:
         raise Missing(f"no curve of Fig. 1 is complete at {frame.profile}")

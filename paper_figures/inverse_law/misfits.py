@@ -15,13 +15,7 @@ t has their degrees of freedom.
 Updates that hardly fall lie near a constant, too. Where the same rule does not refute a constant, at a margin of 10%,
 the interval is open above: such a curve can lie off the law, and cannot confirm it.
 
-Beside the claims stand the comparison with the bound behind ISGD's Eq. 22, the largest misfit at the slow rate, and
-the batch size from which on the law holds. ISGD takes the loss after t iterations of batch size n to be psi =
-c1 / sqrt(n t) + c2 / t. Solved for the iterations to reach psi, with u = c1 / (2 psi) and v = c2 / psi,
-
-    N(M) = (u / sqrt(M) + sqrt(u^2 / M + v))^2,
-
-which falls as 1/sqrt(M) towards its floor v; this paper's N falls as 1/M. No data can follow both.
+Beside the claims stand the largest misfit at the slow rate and the batch size from which on the law holds.
 """
 
 from __future__ import annotations
@@ -30,13 +24,13 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from paper_figures.inverse_law import law
 from paper_figures.inverse_law.settings import BY_NAME, Row
 from suite.batch_size.law import FitError, InverseLawFit, Updates, fit_inverse_law
 from suite.claims.intervals import LEVEL, Interval, jackknife_variance, log_interval, quantile
-from suite.papers.figure import Frame, Missing, Quantity, np, scipy
+from suite.papers.figure import Frame, Missing, Quantity, np
 
 SLOW = 0.01  # the rate at which the law holds at every batch size
 BREAKS = BY_NAME["mnist_medium-lr0p05"]  # the curve that leaves the law at small batches
@@ -115,36 +109,6 @@ def from_law(batch: np.ndarray, means: np.ndarray) -> np.ndarray:
 def from_constant(batch: np.ndarray, means: np.ndarray) -> np.ndarray:
     """Misfits of a constant, the same at every batch size."""
     return means - means.mean()
-
-
-# ---------------------------------------------------------------- the rival of ISGD
-
-
-def preference(counted: Sequence[Updates]) -> float:
-    """log10 of the rival's squared misfit over the inverse law's, both fitted by least squares on logarithms.
-
-    Two constants each, to the finished runs; above 0 the inverse law fits better.
-    """
-    batch = np.array([float(u.batch) for u in counted for n in u.seen if n is not None])
-    y = np.log([n for u in counted for n in u.seen if n is not None])
-
-    def inverse(theta: np.ndarray) -> np.ndarray:
-        return np.log(np.exp(theta[0]) + np.exp(theta[1]) / batch) - y
-
-    def rival(theta: np.ndarray) -> np.ndarray:
-        return 2 * np.log(rival_root(batch, np.exp(theta[0]), np.exp(theta[1]))) - y
-
-    floor = float(y.min())
-    starts = [floor - 3, floor - 1, floor, floor + 2]
-    ours = min(2 * float(scipy.optimize.least_squares(inverse, [floor, start]).cost) for start in starts)
-    theirs = min(2 * float(scipy.optimize.least_squares(rival, [start / 2, floor]).cost) for start in starts)
-    return math.log10(theirs / ours) if ours > 0 else math.inf
-
-
-def rival_root(batch: float | np.ndarray, u: float, v: float) -> Any:
-    """Square root of the iterations of ISGD's model at a batch size, or at an array of them."""
-    root = u / np.sqrt(batch)
-    return root + np.sqrt(root**2 + v)
 
 
 # ---------------------------------------------------------------- numbers that answers tell

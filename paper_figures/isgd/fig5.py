@@ -265,8 +265,12 @@ def draw_imagenet(shown: str, levels: tuple[str, str], frame: Frame, figure: Fig
     if shown == "top-5 accuracy":
         level = 1 - common_error(frame, *PAIR)
         draw_level(axes, level, "compared at")
-        for place, times in enumerate(reached(frame)):
-            axes.plot(times, [level] * len(times), "o", color=f"C{place}", markerfacecolor="none", label="_")
+        for place, (name, times) in enumerate(zip(PAIR, reached(frame), strict=True)):
+            said = f"a seed's arrival, {name.upper()}"
+            axes.plot(times, [level] * len(times), "o", color=f"C{place}", markerfacecolor="none", label=said)
+        legend = axes.get_legend()
+        assert legend is not None
+        axes.legend(title=legend.get_title().get_text(), loc="lower right", ncols=2)
 
 
 def draw_level(axes: Axes, level: float, text: str) -> None:

@@ -3,7 +3,7 @@
 The paper shows accuracy against time on MNIST (a), CIFAR-10 (b) and ImageNet (c): a larger batch on four GPUs is
 faster than a small one on one, until the batch gets so large that it is slower again. Here training is measured on
 one device, whose iterates do not depend on the number of devices, and time is modelled by Eq. 19 with printed
-constants: simulated.
+constants: *modelled*.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def draw(case: Case, frame: Frame, figure: Figure) -> None:
     seen = shown.loc[shown["accuracy"] >= low, "time"]
     axes.set(xscale="log", xlim=(0.5 * seen.min(), 1.1 * seen.max()), ylim=(low, high))
     axes.set(xlabel="time by Eq. 19 (1 = one image on four saturated cards)", ylabel="validation accuracy")
-    axes.set_title(f"{NAMES[case.data]}, simulated: trained on one device, time by Eq. 19 with printed constants")
+    axes.set_title(f"{NAMES[case.data]}, trained on one device; time modelled by Eq. 19 with printed constants")
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
 
 

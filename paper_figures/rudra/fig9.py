@@ -82,6 +82,6 @@ def draw_stand_in(axes: Axes, frame: Frame) -> None:
             minutes, errors = np.array(curve).T
             label = "" if seed else name.replace("-star", "*")
             axes.plot(minutes / 60, 100 * errors, color=colour, linestyle=line, label=label)
-    axes.set(xlabel=f"predicted time of {stand_in.EPOCHS} epochs of ImageNet (h)", ylabel="top-1 test error (%)")
-    axes.set_title(f"stand-in: {stand_in.NAME}, a line a seed")
-    axes.legend()
+    axes.set(xlabel=f"modelled time of {stand_in.EPOCHS} epochs of ImageNet (h)", ylabel="top-1 test error (%)")
+    axes.set_title(f"modelled time, stand-in's errors: {stand_in.NAME}")
+    axes.legend(title="a line a seed")

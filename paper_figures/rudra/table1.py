@@ -1,6 +1,6 @@
 """Table 1: share of computation in a learner's time in the three systems, in a case chosen to be hard.
 
-It is simulated with the paper's 60 learners, and measured with 24 that are processes on three hosts. These sleep to
+It is modelled with the paper's 60 learners, and measured with 24 that are processes on three hosts. These sleep to
 compute, and exchange over links on which a message takes as large a share of that time as on the paper's machine, or
 (*loaded*) so much longer that as much travels to the root as 60 learners send.
 """
@@ -28,15 +28,15 @@ TABLE1 = Artifact(
 )
 
 
-def simulated(system: str, frame: Frame) -> float:
-    """The simulated share of computation in %."""
+def modelled(system: str, frame: Frame) -> float:
+    """The modelled share of computation in %."""
     return float(frame.one("times")[f"overlap {system}"])
 
 
 for name, system in SYSTEMS.items():
     # of adv* the model swaps pointers at no cost and gives communication its own cores: it can say nothing but 100%
     told = {"note": "swaps cost nothing", "shown": True} if system == "adv*" else {}
-    TABLE1.quantity(name, times.TIMES, **told)(partial(simulated, system))
+    TABLE1.quantity(name, times.TIMES, **told)(partial(modelled, system))
 
 
 def processes(frame: Frame, group: str) -> pd.DataFrame:
@@ -79,7 +79,7 @@ def table(frame: Frame) -> pd.DataFrame:
     """Share of computation in % and communication over computation. Columns: system, source, share, ratio."""
     found = []
     for name, system in SYSTEMS.items():
-        shares = {"printed": printed_value(f"rudra/table1/{name}"), "simulated": simulated(system, frame)}
+        shares = {"printed": printed_value(f"rudra/table1/{name}"), "modelled": modelled(system, frame)}
         for group in (LOADED, PACED):
             runs = frame[group]
             if not runs.empty and not any(runs["skipped"]):
@@ -92,11 +92,11 @@ def table(frame: Frame) -> pd.DataFrame:
 
 @TABLE1.drawing
 def draw(frame: Frame, figure: Figure) -> None:
-    """Printed, simulated and measured share of computation for the three systems."""
+    """Printed, modelled and measured share of computation for the three systems."""
     rows = table(frame)
     axes = figure.subplots()
-    ours, theirs = rows[rows["source"] == "simulated"], rows[rows["source"] == "printed"]
-    sns.barplot(ours, x="system", y="share", color=PALETTE[0], width=0.5, ax=axes, label="simulated", legend=False)
+    ours, theirs = rows[rows["source"] == "modelled"], rows[rows["source"] == "printed"]
+    sns.barplot(ours, x="system", y="share", color=PALETTE[0], width=0.5, ax=axes, label="modelled", legend=False)
     look: dict[str, Any] = {"s": 60, "facecolors": "white", "edgecolors": INK, "zorder": 3}
     axes.scatter(theirs["system"], theirs["share"], label="printed", **look)
     look["facecolors"] = PALETTE[1]

@@ -5,13 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 
-import numpy as np
 import pytest
-from scipy.optimize import minimize
 from torch import nn
 
 from paper_figures.inverse_law import equations, fig2
-from paper_figures.inverse_law.misfits import preference, rival_root
 from paper_figures.inverse_law.settings import ROWS, curve_specs
 from suite.batch_size.law import Updates, fit_inverse_law
 from suite.models import build
@@ -85,31 +82,6 @@ def test_the_growth_of_an_all_reduce_is_a_slope_over_doublings(monkeypatch: pyte
     monkeypatch.setattr(equations, "allreduce_seconds", lambda learners, latency: learners ** powers[latency])
     found = equations.growth(None)  # type: ignore[arg-type]
     assert (found.mean, found.low, found.high) == pytest.approx((0.3, 0.1, 0.3))
-
-
-@pytest.mark.parametrize(("law", "sign"), [("inverse", 1), ("rival", -1)])
-def test_the_comparison_prefers_the_law_the_data_follow(law: str, sign: int) -> None:
-    counts = {"inverse": lambda m: 200 + 1500 / m, "rival": lambda m: float(rival_root(m, 20.0, 200.0)) ** 2}[law]
-    data = [Updates(m, tuple(counts(m) * w for w in (1.01, 0.99, 1.0))) for m in (1, 4, 16, 64, 256)]
-    assert math.copysign(1, preference(data)) == sign
-    # the one that made the data fits but for the seeds' factors; the other by a search of its own
-    ours = theirs = 5 * sum((math.log(w) - math.log(1.01 * 0.99) / 3) ** 2 for w in (1.01, 0.99, 1.0))
-    points = [(u.batch, math.log(n)) for u in data for n in u.seen]
-    if law == "inverse":
-        rival = lambda t: sum((2 * math.log(rival_root(m, *np.exp(t))) - y) ** 2 for m, y in points)
-        theirs = minimize(rival, (3.0, 5.0), method="Nelder-Mead", options={"fatol": 1e-12, "xatol": 1e-9}).fun
-    else:
-        inverse = lambda t: sum((math.log(math.exp(t[0]) + math.exp(t[1]) / m) - y) ** 2 for m, y in points)
-        ours = minimize(inverse, (5.0, 8.0), method="Nelder-Mead", options={"fatol": 1e-12, "xatol": 1e-9}).fun
-    assert preference(data) == pytest.approx(math.log10(theirs / ours), rel=1e-3)
-
-
-@pytest.mark.parametrize("batch", [1, 16, 1024])
-def test_the_rival_solves_its_own_equation(batch: int) -> None:
-    """psi = c1 / sqrt(n t) + c2 / t at the iterations it gives."""
-    psi, c1, c2 = 0.3, 2.0, 5.0
-    t = rival_root(batch, c1 / (2 * psi), c2 / psi) ** 2
-    assert c1 / math.sqrt(batch * t) + c2 / t == pytest.approx(psi, rel=1e-12)
 
 
 def test_every_network_and_rate_of_the_table_is_a_curve() -> None:
