@@ -55,7 +55,7 @@ def test_a_verdict_is_explained_line_by_line(paper, tmp_path):
         ("why", "so it is"),
         ("rule", "bound lower, ± 1 s: a reason"),
         ("rests on", "reduced: less data (decides)"),
-        ("register", "registered; 2000-01-01: for a test"),
+        ("register", "registered; 2000-01-01, with 10 other rules: for a test"),
         ("measure", "fake_paper:fig1_accuracy"),
         ("power", "catches a departure of 3.8 s four times in five"),
     ]
