@@ -6,12 +6,11 @@ from collections.abc import Iterable
 from statistics import geometric_mean
 from typing import Any
 
-import numpy as np
-
 from paper_figures.rudra import plans
 from paper_figures.rudra.plans import cifar_left_out, cifar_times, imagenet_times, training_groups
 from paper_figures.rudra.settings import Configuration
 from suite.claims.intervals import Interval, over_ends
+from suite.lazy import np
 from suite.papers.artifact import Frame, Groups, Quantity
 
 HELD_OUT, FITTED, LEFT_OUT = "predicted", "calibration row", "calibration row, left out"
