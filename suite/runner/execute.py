@@ -179,7 +179,7 @@ def _compute(run: LeasedRun, resolve: Resolve) -> Outcome | Exception:
         spare_imports(run.spec.experiment)
         with deferred():
             ended: Outcome | Exception = body(run.spec, run.context)
-    except SystemExit as error:  # of a user's code: it would end the session, and leave the other runs
+    except SystemExit as error:  # of a user's code: it would end the command, and leave the other runs
         ended = ValueError(f"its code called sys.exit({error.code!r})").with_traceback(error.__traceback__)
     except Exception as error:
         ended = error
