@@ -6,8 +6,16 @@ from collections.abc import Iterable
 from statistics import geometric_mean
 from typing import Any
 
-from paper_figures.rudra import plans
-from paper_figures.rudra.plans import cifar_left_out, cifar_times, imagenet_times, training_groups
+from paper_figures.rudra.plans import (
+    CALIBRATED,
+    TABLE2,
+    TABLE3,
+    cifar_left_out,
+    cifar_times,
+    imagenet_times,
+    printed_seconds,
+    training_groups,
+)
 from paper_figures.rudra.settings import Configuration
 from suite.claims.intervals import Interval, over_ends
 from suite.lazy import np
@@ -82,13 +90,13 @@ def held_out(frame: Frame) -> list[float]:
 
     By learners alone a time lies between those of the calibration rows, on logarithms of both.
     """
-    by_learners: dict[int, list[float]] = {}
-    for row in sorted(plans.CALIBRATED, key=lambda row: row[2]):
-        by_learners.setdefault(row[2], []).append(plans.printed_seconds(row))
-    grid = np.log(list(by_learners)), np.log([geometric_mean(times) for times in by_learners.values()])
-    rows = [row for row in dict.fromkeys((*plans.TABLE2, *plans.TABLE3)) if row not in plans.CALIBRATED]
-    ways = [predicted(frame)[row] for row in rows], [np.exp(np.interp(np.log(row[2]), *grid)) for row in rows]
-    near = lambda times: sum(
-        abs(time / plans.printed_seconds(row) - 1) <= 0.2 for row, time in zip(rows, times, strict=True)
-    )
-    return [*map(near, ways), len(rows)]
+    known: dict[int, list[float]] = {}
+    for row in sorted(CALIBRATED, key=lambda row: row[2]):
+        known.setdefault(row[2], []).append(printed_seconds(row))
+    by_learners = np.log(list(known)), np.log([geometric_mean(times) for times in known.values()])
+    by_model = predicted(frame)
+    rows = [row for row in dict.fromkeys((*TABLE2, *TABLE3)) if row not in CALIBRATED]
+    printed = np.array([printed_seconds(row) for row in rows])
+    learners = np.array([row[2] for row in rows])
+    ways = np.array([by_model[row] for row in rows]), np.exp(np.interp(np.log(learners), *by_learners))
+    return [*(float((abs(times / printed - 1) <= 0.2).sum()) for times in ways), len(rows)]

@@ -228,9 +228,10 @@ def headline(counted: boards.Board) -> str:
         return "There are no empirical claims."
     excused = f" {counted.excused} that fail by rule are undetermined, since a setting is not printed."
     first = sum(tally["registered"] for tally in counted.order.values())
+    outcomes = boards.counts(counted.decides, boards.DECIDED)
     return (
         f"Of {claims} empirical claims {measured} are measured{_once(counted.single)}, and {decided} of these are "
-        f"decided at the size that the claim speaks of{_once(counted.decided_once)}: {_outcomes(counted.decides)}. "
+        f"decided at the size that the claim speaks of{_once(counted.decided_once)}: {outcomes}. "
         f"Today's rule, corrected, leaves {counted.standing} of them standing. For {first} of the measured, rule and "
         f"runs stand as they were registered before the first run began.{excused if counted.excused else ''}"
     )
@@ -241,10 +242,6 @@ def _decided(counted: boards.Board) -> tuple[int, int, int]:
     claims = sum(map(Counter.total, counted.empirical.values()))
     decided = counted.decides.total() - counted.decides["inconclusive"] - counted.decides["undetermined"]
     return claims, claims - counted.empirical[boards.NOTHING].total(), decided
-
-
-def _outcomes(decides: Counter[str]) -> str:
-    return ", ".join(f"{decides[name]} {name}" for name in boards.DECIDED if decides[name])
 
 
 def _once(count: int) -> str:
