@@ -23,6 +23,8 @@ import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+import pytest
+
 from ci.canaries import BASELINES
 from ci.gpu import lacks_cuda
 from suite.runs.environment import ROOT, machine_class
@@ -35,11 +37,13 @@ MOST, SESSIONS = 4, 10  # sessions of a judgement at most, and of a new baseline
 def measure(path: Path, only: str, *, whole: bool = False) -> Path:
     """One session: a benchmark document of a process of its own.
 
-    Raises GateError when none was written, or where it must be ``whole`` and a workload failed.
+    Raises GateError where no workload is meant, none was written, or it must be ``whole`` and a workload failed.
     """
     command = [sys.executable, "-m", "pytest", "benchmarks/test_updates.py::test_update", "-q"]
     command += ["--rivals", "plain", "--seconds", "6", "--only", only, "--out", str(path)]
     done = subprocess.run(command, cwd=ROOT)
+    if done.returncode == pytest.ExitCode.NO_TESTS_COLLECTED:
+        raise baselines.GateError(f"no workload's name has {only!r}")
     if not path.exists():
         raise baselines.GateError(f"the benchmark wrote no {path.name} (exit code {done.returncode})")
     if whole and done.returncode:

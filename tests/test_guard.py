@@ -246,6 +246,13 @@ def test_no_baseline_is_made_of_a_session_in_which_a_workload_failed(tmp_path: P
         guard.measure(tmp_path, "", whole=True)
 
 
+def test_a_workload_that_does_not_exist_is_named(tmp_path: Path, monkeypatch):
+    code = pytest.ExitCode.NO_TESTS_COLLECTED
+    monkeypatch.setattr(guard.subprocess, "run", lambda command, **_: subprocess.CompletedProcess(command, code))
+    with pytest.raises(baselines.GateError, match="no workload's name has 'nonsense'"):
+        guard.measure(tmp_path / "none.json", "nonsense")
+
+
 def test_canaries_are_compared_with_a_baseline_outside_of_the_checkout(tmp_path: Path, monkeypatch, capsys):
     committed = next(iter(sorted(canaries.BASELINES.glob("*/canaries.zip"))))
     kept = tmp_path / machine_class() / committed.name

@@ -251,7 +251,7 @@ def exponents(frame: Frame) -> list[Interval]:
     """Exponents of bytes against batch and against learners, with a band of 0.05."""
     table = frame.table("memory", "memory")
     if "extra_own" not in frame.run("memory").results:
-        raise Missing("a memory run that keeps the bytes of one learner more")
+        raise Missing("lacks a memory run that keeps the bytes of one learner more")
     table = table[~table["shared"]]
     one, smallest = table[table["learners"] == 1], table[table["batch"] == table["batch"].min()]
     found = []

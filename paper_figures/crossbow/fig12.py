@@ -52,7 +52,7 @@ def best(frame: Frame) -> tuple[Run, int]:
     """The network and number of learners with the largest gain. Raises Missing where a network was not timed."""
     runs = [readings.of_gpu(frame, name) for name in (readings.THROUGHPUT, *OTHERS) if len(frame[name])]
     if frame.profile == "paper" and len(runs) <= len(OTHERS):
-        raise Missing("the throughput of all three networks")
+        raise Missing("lacks the throughput of all three networks")
     return max(((run, readings.fastest(run)) for run in runs), key=lambda each: speed_up(*each).mean)
 
 

@@ -43,7 +43,7 @@ def target(frame: Frame) -> Interval:
     """The best that plain training reaches (%), as the metric sees it: the median of five epochs."""
     curves = accuracies(frame, "plain")
     if any(len(curve) < WINDOW for curve in curves):
-        raise Missing(f"{WINDOW} epochs, which the metric takes")
+        raise Missing(f"lacks a run of {WINDOW} epochs, which the metric takes")
     return spread(100 * medians(curve).max() for curve in curves)
 
 

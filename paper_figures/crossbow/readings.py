@@ -177,7 +177,7 @@ def pair(
         targets = levels or [common_target(frame, a, b, printed=printed)]
         compared = [paired(frame, a, b, combine, target, longer) for target in targets]
         if frame.profile != "paper" and all(math.isinf(each.mean) for each in compared):
-            raise Missing("a stand-in that reaches the accuracy compared at")
+            raise Missing("lacks a stand-in that reaches the accuracy compared at")
         return compared
 
     def note(frame: Frame) -> str:
@@ -192,7 +192,7 @@ def refuse_floor(frame: Frame, groups: Sequence[str], target: float) -> None:
     """Raise Missing where most runs of a stand-in take the least epochs that the metric can tell."""
     found = arrivals(frame, groups, target)
     if frame.profile != "paper" and 2 * found.count(float(WINDOW)) > len(found):
-        raise Missing(f"a stand-in that takes more than {WINDOW} epochs, the least that the metric can tell")
+        raise Missing(f"lacks a stand-in that takes more than {WINDOW} epochs, the least that the metric can tell")
 
 
 def described(frame: Frame, groups: Sequence[str], target: float, *texts: str) -> str:
@@ -230,7 +230,7 @@ def of_gpu(frame: Frame, group: str = THROUGHPUT) -> Run:
     """A run of throughput. Raises Missing at the paper's scale where it is not a GPU's."""
     run = frame.run(group)
     if frame.profile == "paper" and not on_gpu(run):
-        raise Missing("the throughput of learners on a GPU")
+        raise Missing("lacks the throughput of learners on a GPU")
     return run
 
 

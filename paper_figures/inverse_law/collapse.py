@@ -130,7 +130,7 @@ def _misfits(arrived: Sequence[Point]) -> Misfits:
     """Misfits of the joint law, whose constants were fixed before; they scatter between points about alike."""
     off, _ = log_misfits(arrived)
     if (seeds := off.shape[1]) < 2:
-        raise Missing("a second seed, by which points are told from scatter")
+        raise Missing("lacks a second seed, by which points are told from scatter")
     own = off.var(1, ddof=1) / seeds
     return Misfits(off.mean(1), np.sqrt(np.maximum(own, own.mean())), (seeds - 1) * len(off), seeds)
 
@@ -138,7 +138,7 @@ def _misfits(arrived: Sequence[Point]) -> Misfits:
 def log_misfits(arrived: Sequence[Point]) -> tuple[np.ndarray, np.ndarray]:
     """log(seen / foretold) [P, S] by the joint law, and by the printed law scaled to every rate."""
     if not arrived:
-        raise Missing("a combination that arrived as foretold")
+        raise Missing("lacks a combination that arrived as foretold")
     logs = np.log(np.array([p.updates.seen for p in arrived], dtype=float))  # [P, S]
     ours = [math.log(p.foretold.law.predict(p.updates.batch, p.rate)) for p in arrived]
     first = [math.log(p.foretold.first_order(p.updates.batch, p.rate)) for p in arrived]
@@ -173,7 +173,7 @@ def share_foretold(found: Sequence[Point]) -> tuple[Interval, str]:
     """
     near = [p for p in found if p.load > NEAR and p.decided]
     if not near:
-        raise Missing("a combination near the pole")
+        raise Missing("lacks a combination near the pole")
     right = np.array([[(n is not None) == p.arrives for n in p.updates.seen] for p in near])  # [P, S]
     share = jackknife(right, lambda part: float(part.mean()))
     wrong = [

@@ -113,7 +113,7 @@ def around_knee(below: bool, frame: Frame) -> tuple[list[float], str]:
     knee = fit_knee({batch: float(wide[batch].median()) for batch in sizes}).knee
     part = [batch for batch in sizes if (batch <= knee if below else batch >= knee)]
     if len(part) < 2:
-        raise Missing(f"two batch sizes on either side of the knee at {knee:.0f}")
+        raise Missing(f"lacks two batch sizes on either side of the knee at {knee:.0f}")
     slopes = np.polyfit(np.log(part), np.log(wide[part].to_numpy().T), 1)[0]
     return slopes.tolist(), f"M = {part[0]} to {part[-1]}, knee at {knee:.0f}"
 

@@ -84,7 +84,7 @@ def known_runs(profile: str = "reduced") -> Groups:
 def known_counts(frame: Frame, network: Network, threshold: float) -> Counts:
     """Updates to a threshold by rate, from the stored curves of a network. Raises Missing where one is not whole."""
     if lacking := [name for name in network.known if not frame.whole(f"known {name}")]:
-        raise Missing(f"the curves {', '.join(lacking)}")
+        raise Missing(f"lacks the curves {', '.join(lacking)}")
     return {
         BY_NAME[name].rate or 0.0: crossings(searches(frame, [f"known {name}"]), threshold) for name in network.known
     }

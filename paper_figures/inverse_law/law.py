@@ -228,7 +228,7 @@ def crossings(runs: Iterable[Search], threshold: float, monitor: str = "training
     for run in runs:
         thresholds = run.results.get(f"thresholds_{monitor}")
         if not isinstance(thresholds, Sequence) or threshold not in thresholds:
-            raise Missing(f"threshold {threshold} of the {monitor} loss at batch size {run.batch}")
+            raise Missing(f"lacks threshold {threshold} of the {monitor} loss at batch size {run.batch}")
         found = run.results[f"crossed_{monitor}"][thresholds.index(threshold)]
         table.setdefault(run.batch, {})[run.seed] = None if found < 0 else float(found)
         limits[run.batch] = run.limit
@@ -256,7 +256,7 @@ def curve_groups(frame: Frame, row: Row, *, lower: bool = False) -> Groups:
     for name in points:
         found += [each for each in (f"{name}/every", name) if frame.whole(each)][:1]
     if len(found) < LEAST_POINTS:
-        raise Missing(f"{len(found)} of {len(points)} batch sizes of {row.name} at {frame.profile}")
+        raise Missing(f"has {len(found)} of {len(points)} batch sizes of {row.name} at {frame.profile}")
     return found
 
 
@@ -299,7 +299,7 @@ def families(frame: Frame, row: Row) -> dict[float, list[Updates]]:
         counted = {t: crossings(runs, t) for t in row.thresholds(frame.profile, lower=lower)}
         found |= {t: c for t, c in counted.items() if not any(u.censored for u in c[len(c) // 2 :])}
     if not found:
-        raise Missing(f"a threshold of {row.name} that the larger batch sizes reached")
+        raise Missing(f"lacks a threshold of {row.name} that the larger batch sizes reached")
     return found
 
 
@@ -313,7 +313,7 @@ def reached(frame: Frame, row: Row, monitor: str = "training") -> list[Updates]:
             continue
         if sum(u.censored < len(u.seen) for u in found) >= 2:
             return found
-    raise Missing(f"two batch sizes of {row.name} that reached a threshold of the {monitor} loss")
+    raise Missing(f"lacks two batch sizes of {row.name} that reached a threshold of the {monitor} loss")
 
 
 # ---------------------------------------------------------------- laws fitted to them

@@ -62,7 +62,7 @@ def largest_misfit(thresholds: Iterable[Sequence[Updates]]) -> Interval:
     """
     found = [kept for counted in thresholds if len(kept := achievable(counted)) >= law.LEAST_POINTS]
     if not found:
-        raise Missing(f"{law.LEAST_POINTS} batch sizes whose seeds all reached a threshold")
+        raise Missing(f"lacks {law.LEAST_POINTS} batch sizes whose seeds all reached a threshold")
     of_law, of_constant = (largest([misfits(kept, of) for kept in found]) for of in (from_law, from_constant))
     return of_law if of_constant.low > NEAR else replace(of_law, high=math.inf)
 

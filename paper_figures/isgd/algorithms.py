@@ -56,7 +56,7 @@ def steps_needed(group: str, frame: Frame) -> Interval:
     """
     medians = [np.median(steps, 0) for steps in hard_chases(frame, group) if steps]
     if not medians:
-        raise Missing("an acceleration that the SGD step had not ended")
+        raise Missing("lacks an acceleration that the SGD step had not ended")
     least, most = np.transpose(medians)  # [seeds] each
     return Interval(float(np.median(least)), float(min(least)), float(max(most)), len(medians), None)
 

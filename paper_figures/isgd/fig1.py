@@ -93,7 +93,7 @@ def long(frame: Frame, group: str) -> Any:
     """The losses of a run that is long enough to say when batches are done. Raises Missing for a shorter one."""
     found = losses(frame, group)
     if len(found) < LONG:
-        raise Missing(f"{LONG} epochs")
+        raise Missing(f"lacks a run of {LONG} epochs")
     return found
 
 
@@ -145,7 +145,7 @@ def completed(group: str, of: Callable[[Any], float], frame: Frame) -> Interval:
 def finite(at: float, what: str, latest: float = math.inf) -> float:
     """An epoch that must have come, and at the latest then. Raises Missing otherwise."""
     if not math.isfinite(at) or at > latest:
-        raise Missing(what)
+        raise Missing(f"lacks {what}")
     return at
 
 
@@ -174,7 +174,7 @@ def at_400(of: Callable[[Any], float], frame: Frame) -> float:
     """What is taken ``of`` the ten losses at epoch 400, averaged over 20 epochs. Raises Missing for a shorter run."""
     found = losses(frame, "iid")
     if len(found) < 410:
-        raise Missing("410 epochs")
+        raise Missing("lacks a run of 410 epochs")
     return float(of(found[390:410].mean(0).astype(float)))
 
 

@@ -169,7 +169,7 @@ def ahead(frame: Frame) -> Interval:
     each = leads(frame)
     each = each.loc[:, each.any().cummax()]
     if each.empty:
-        raise Missing("a test at which the methods differ")
+        raise Missing("lacks a test at which the methods differ")
     found = share_above([mean_interval(each[test].tolist()) for test in each], TIE)
     return found if len(each) > 1 else Interval(found.mean, found.mean, found.mean, 1)
 

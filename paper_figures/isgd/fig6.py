@@ -149,7 +149,7 @@ def extreme(case: Case, frame: Frame) -> Interval:
     times = arrivals(case, frame)
     arrived = times[np.isfinite(times).all(axis=1)]
     if arrived.empty:
-        raise Missing(f"a seed with which every batch size reaches {case.level:.0%}")
+        raise Missing(f"lacks a seed with which every batch size reaches {case.level:.0%}")
     step = mean_interval(list(np.log(arrived.iloc[:, 2] / arrived.iloc[:, :2].min(axis=1))))
     return step if len(arrived) == len(times) else Interval(step.mean, -math.inf, math.inf, len(times))
 

@@ -106,7 +106,7 @@ def order(frame: Frame) -> list[float]:
     """
     sizes = sizes_of(frame)
     if [*sizes.values()].count(math.inf) > 1:
-        raise Missing(f"a saturating batch size for more than one network (found {sizes})")
+        raise Missing(f"lacks a saturating batch size for more than one network (found {sizes})")
     imagenet, cifar, mnist = (min(size, per_image(frame, kind).index.max()) for kind, size in sizes.items())
     return [math.log(cifar / imagenet), math.log(mnist / cifar)]
 

@@ -62,7 +62,7 @@ def common_error(frame: Frame, *groups: str) -> float:
     reached = 1 - max(float(table["test_error"].min()) for group in groups for table in tests(frame, group))
     ticks = [tick for tick in TICKS.get(data_of(frame), COARSE_TICKS) if at_least(reached, tick)]
     if not ticks:
-        raise Missing("an accuracy on the figure's axis that every run reaches")
+        raise Missing("lacks an accuracy on the figure's axis that every run reaches")
     return 1 - max(ticks)
 
 

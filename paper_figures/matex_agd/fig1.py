@@ -149,7 +149,7 @@ def lowest_of(serial: pd.Series, rows: Iterable[pd.Series]) -> Interval:
 def learned(serial: pd.Series, data: str) -> pd.Series:
     """Accuracies in % of serial training. Raises Missing where they are a guess's: a delay has nothing to lose."""
     if serial.mean() < 100 / CLASSES[data] + 1:
-        raise Missing(f"serial training on {data} that ends a point above a guess")
+        raise Missing(f"lacks serial training on {data} that ends a point above a guess")
     return serial
 
 
@@ -230,7 +230,7 @@ def largest_rates(frame: Frame, row: str) -> pd.Series:
     trains = pd.Series([run.curve("evaluations")["test_error"].iloc[-1] < 0.5 for run in runs])
     largest = pd.DataFrame(about)[trains].groupby("seed")["rate"].max()
     if len(largest) < len(set(about["seed"])) or largest.max() == max(about["rate"]):
-        raise Missing(f"a grid of rates that holds the largest of {row}")
+        raise Missing(f"lacks a grid of rates that holds the largest of {row}")
     return np.log(largest)
 
 

@@ -142,7 +142,7 @@ def in_full(frame: Frame) -> list[str]:
     """The groups of those rows. Raises Missing for fewer than three."""
     groups = [plans.label(row) for row in trained_in_full(frame)]
     if len(groups) < 3:
-        raise Missing(f"{len(groups)} rows trained for {EPOCHS} epochs at {frame.profile}")
+        raise Missing(f"has only {len(groups)} rows trained for {EPOCHS} epochs at {frame.profile}")
     return groups
 
 

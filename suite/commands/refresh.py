@@ -19,7 +19,7 @@ from suite.papers.catalogue import PAPERS, SelectorError, committed, experiment,
 from suite.papers.grades import DIGITS
 from suite.report import data, readme
 from suite.report.numerals import alike
-from suite.runs.archive import Archive, Layered
+from suite.runs.archive import Layered
 from suite.runs.run import Run
 
 HOURS = "hours.csv"
@@ -124,8 +124,8 @@ def printed_by(root: Path, script: str) -> str:
 
 def stored(home: Path) -> str:
     """A line for each run that a home's evidence holds: its id, and a digest of its contents."""
-    exported = [Archive(path).sealed for path in (home / RUNS).parent.glob("*.zip")]
-    return "".join(sorted({f"{run} {digest[:DIGITS]}\n" for runs in exported for run, digest in runs.items()}))
+    runs = {f"{run} {digest[:DIGITS]}\n" for archive in committed(home) for run, digest in archive.sealed.items()}
+    return "".join(sorted(runs))
 
 
 def hours(runs: Iterable[Run]) -> str:

@@ -272,7 +272,7 @@ def index() -> list[dict[str, Any]]:
 UNNAMED = Path("runs.store")  # where runs go, in the working folder, unless a store is named
 
 
-def committed(home: Path | None = None) -> list[Runs]:
+def committed(home: Path | None = None) -> list[Archive]:
     """The exported files that the papers come with, or those of one home."""
     paths = [path for folder in ([home / "evidence"] if home else folders()) for path in sorted(folder.glob("*.zip"))]
     return [_opened(path, (found := path.stat()).st_mtime_ns, found.st_size) for path in paths]

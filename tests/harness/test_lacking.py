@@ -19,7 +19,7 @@ from suite.runs.archive import Layered
         ("rudra/table2/r04-test-error", "no run of (10, 16, 10) at paper"),
         ("rudra/table2/r23-test-error", "no run of (10, 128, 10) at paper"),
         # a name that is put together stands in the reason
-        ("inverse_law/fig1a/misfit-cifar10_medium-adam", "0 of 5 batch sizes of cifar10_medium-adam at reduced"),
+        ("inverse_law/fig1a/misfit-cifar10_medium-adam", "has 0 of 5 batch sizes of cifar10_medium-adam at reduced"),
         # its own profile's, not the largest's
         ("inverse_law/fig2d/law", "no run of panel at reduced"),
     ],
