@@ -213,6 +213,9 @@ for name, rows in {
     B.quantities[name] = Quantity(partial(relief, serial=rows[0], delayed=rows[1]), read, note="points, at the end")
 
 
+B.quantities["delay-loses"] = Quantity(
+    partial(loss, serial="sgd", delayed="agd3"), ("sgd", "agd3"), note="points, at the end"
+)
 B.quantities["longer-loses"] = Quantity(
     partial(loss, serial="longer serial", delayed="longer agd3"),
     ("longer serial", "longer agd3"),
@@ -269,7 +272,7 @@ B.quantities |= {
 }
 
 
-for row in (*TRAINED, *map(" ".join, REMEDIED)):
+for row in (*settings.LABELS, *map(" ".join, REMEDIED)):
     B.quantities[f"end-{row.replace(' ', '-')}"] = Quantity(
         partial(ends, row=row),
         (row,),
@@ -363,7 +366,7 @@ def ends_table(frame: Frame) -> pd.DataFrame:
     if frame.profile not in WHOLE:
         return pd.DataFrame()
     found = []
-    for remedy, row in (*(("", row) for row in TRAINED), *REMEDIED):
+    for remedy, row in (*(("", row) for row in settings.LABELS), *REMEDIED):
         if frame.results(group := f"{remedy} {row}".strip()):
             seen = ends(frame, group).rename("accuracy").reset_index()
             found.append(seen.assign(row=settings.LABELS[row].removesuffix(", 1 device"), trained=CHANGES[remedy]))

@@ -32,6 +32,9 @@ def test_a_remedy_is_held_against_the_loss_at_the_defaults() -> None:
     constant = trained(**LOSSES, constant_serial=(0.3, 0.3, 0.3), constant_agd3=(0.3, 0.29, 0.3))
     assert found("fig1b/schedule-costs", constant).spans == (pytest.approx(student([12, 11, 14])),)
     assert found("fig1b/end-plain-serial", frame).spans == (pytest.approx(student([19, 18, 20])),)
+    parts = trained(sgd=(0.18, 0.19, 0.17), agd3=LOSSES["agd3"])
+    assert found("fig1b/delay-loses", parts).spans == (pytest.approx(student([10, 9, 10])),)
+    assert verdict("fig1b/delay-loses", trained(sgd=LOSSES["agd3"], agd3=LOSSES["agd3"])) == "not reproduced"
 
 
 def rates(largest: dict[str, tuple[float, ...]]) -> Frame:
