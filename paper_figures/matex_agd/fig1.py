@@ -378,8 +378,9 @@ def ends_table(frame: Frame) -> pd.DataFrame:
 def draw_ends(table: pd.DataFrame, axes: Axes) -> None:
     """Accuracy at the end by row: mean and range over seeds, at the rates and momenta that were tried."""
     names = list(table["trained"].unique())
+    rows = table.assign(row=table["row"].str.replace(", ", "\n"))
     sns.pointplot(
-        table, x="row", y="accuracy", hue="trained", dodge=0.3 * (len(names) > 1), linestyle="none", ax=axes,
+        rows, x="row", y="accuracy", hue="trained", dodge=0.3 * (len(names) > 1), linestyle="none", ax=axes,
         markers=list(MARKERS[: len(names)]), errorbar=("pi", 100), err_kws={"linestyle": "-"}, markersize=7,
     )  # fmt: skip
     axes.set(xlabel="", ylabel="top-1 accuracy at the end (%)")

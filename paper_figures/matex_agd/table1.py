@@ -38,7 +38,7 @@ def to_the_end(profile: str) -> Groups:
     if profile != "reduced":
         return {}
     whole, lenet = settings.whole_training(profile), settings.lenet(profile)
-    names = {f"end {row}": whole[row] for row in settings.TRAINED}
+    names = {f"end {row}": whole[row] for row in settings.LABELS}
     return names | {f"lenet {row}": lenet[f"lenet {row}"] for row in settings.TRAINED}
 
 
