@@ -143,7 +143,7 @@ def ends(frame: Frame, row: str) -> pd.Series:
 
 def lowest_of(serial: pd.Series, rows: Iterable[pd.Series]) -> Interval:
     """By how much the row that ends lowest ends above serial, paired by seed."""
-    return least([mean_interval((row - serial).tolist()) for row in rows])
+    return least([mean_interval((row - serial).dropna().tolist()) for row in rows])
 
 
 def learned(serial: pd.Series, data: str) -> pd.Series:
@@ -200,7 +200,7 @@ def loss(frame: Frame, serial: str, delayed: str) -> pd.Series:
 
 def relief(frame: Frame, serial: str, delayed: str) -> pd.Series:
     """By how many points less a delay of three costs than at Caffe's defaults, paired by seed."""
-    return loss(frame, "serial", "agd3") - loss(frame, serial, delayed)
+    return (loss(frame, "serial", "agd3") - loss(frame, serial, delayed)).dropna()
 
 
 for name, rows in {

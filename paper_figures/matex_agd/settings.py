@@ -108,6 +108,7 @@ def quick(profile: str) -> dict[str, tuple[RunSpec, ...]]:
 
 
 TRAINED = ("serial", "agd1", "agd2", "agd3")
+MORE_SEEDS = ("serial", "sgd", "agd3")  # of the stand-in's whole training: three did not tell a delay's cost
 REMEDIED = (
     *(("plain", "serial"), ("plain", "agd3"), ("slower", "agd3")),
     *((remedy, name) for remedy in ("constant", "longer") for name in ("serial", "agd3")),
@@ -119,21 +120,21 @@ def whole_training(profile: str) -> dict[str, tuple[RunSpec, ...]]:
 
     ``paper``: the 450,000 updates of bvlc_alexnet on ImageNet, whose rate drops tenfold every 100,000.
     ``reduced``: the narrow AlexNet on CIFAR-100 by the same schedule, a fiftieth as long, and serial training and a
-    delay of three by one a twelfth as long; three seeds a row. Synchronous SGD there tells what the workers' own
-    parts of the data cost from what the delay does.
+    delay of three by one a twelfth as long; three seeds a row, and five of those that ``MORE_SEEDS`` names.
+    Synchronous SGD there tells what the workers' own parts of the data cost from what the delay does.
     """
     if profile == "smoke":
         return {}
     if profile == "paper":
         drops = scheduled(1)["drops"]
         return {name: (imagenet_row(name, 450_000, 10_000, drops=drops),) for name in TRAINED}
-    rows = lambda name, problem, **more: tuple(
-        row(name, problem, NARROW_BATCH, seed=seed, **{**scheduled(SHORTER), **more}) for seed in range(3)
+    rows = lambda name, problem, seeds=3, **more: tuple(
+        row(name, problem, NARROW_BATCH, seed=seed, **{**scheduled(SHORTER), **more}) for seed in range(seeds)
     )
     remedied = {
         f"{remedy} {name}": rows(name, changed(NARROW, remedy), **REMEDIES[remedy][2]) for remedy, name in REMEDIED
     }
-    return {name: rows(name, NARROW) for name in LABELS} | remedied
+    return {name: rows(name, NARROW, 5 if name in MORE_SEEDS else 3) for name in LABELS} | remedied
 
 
 def changed(problem: Mapping[str, Any], remedy: str) -> dict[str, Any]:
