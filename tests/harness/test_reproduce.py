@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -76,3 +77,16 @@ def test_a_page_of_somebody_else_is_told_before_anything_runs(monkeypatch, tmp_p
     monkeypatch.setattr(reproduce, "run_artifacts", pytest.fail)
     with pytest.raises(StoreError, match=r"was not written by `report`"):
         reproduce.command(store=tmp_path / "store", out=tmp_path)
+
+
+def test_accepting_one_papers_verdicts_leaves_another_packages_file_as_it_is(monkeypatch, tmp_path):
+    homes = {name: SimpleNamespace(home=tmp_path / name) for name in ("p", "q")}
+    known = COMMITTED | {"p/fig1/gone": "reproduced", "q/fig1/a": "reproduced"}
+    monkeypatch.setattr(reproduce, "PAPERS", homes)
+    monkeypatch.setattr(reproduce, "published", lambda name: [verdict(each, "").claim for each in "abc"])
+    monkeypatch.setattr(reproduce, "committed_verdicts", lambda profile: known)
+    homes["p"].home.mkdir()
+    (written,) = reproduce.write_verdicts("smoke", [verdict("a", "inconclusive"), verdict("c", "not run")])
+    assert written == tmp_path / "p" / "evidence" / "verdicts-smoke.json"
+    assert json.loads(written.read_text()) == {"p/fig1/a": "inconclusive", "p/fig1/b": "not reproduced"}
+    assert not homes["q"].home.exists()
