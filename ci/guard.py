@@ -23,10 +23,8 @@ import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-import pytest
-
 from ci.canaries import BASELINES
-from ci.gpu import lacks_cuda
+from ci.gpu import NO_TESTS, lacks_cuda
 from suite.runs.environment import ROOT, machine_class
 from suite.speed import baselines
 from suite.speed import gate as regression
@@ -42,7 +40,7 @@ def measure(path: Path, only: str, *, whole: bool = False) -> Path:
     command = [sys.executable, "-m", "pytest", "benchmarks/test_updates.py::test_update", "-q"]
     command += ["--rivals", "plain", "--seconds", "6", "--only", only, "--out", str(path)]
     done = subprocess.run(command, cwd=ROOT)
-    if done.returncode == pytest.ExitCode.NO_TESTS_COLLECTED:
+    if done.returncode == NO_TESTS:
         raise baselines.GateError(f"no workload's name has {only!r}")
     if not path.exists():
         raise baselines.GateError(f"the benchmark wrote no {path.name} (exit code {done.returncode})")

@@ -193,9 +193,9 @@ for name, kind, text in (
     B.quantities[name] = Quantity(partial(kept_by_lenet, kind=kind), groups, note=text)
 
 
-def loss(frame: Frame, serial: str, delayed: str) -> pd.Series:
-    """By how many points serial training ends above a delay of three, by seed."""
-    return ends(frame, serial) - ends(frame, delayed)
+def loss(frame: Frame, prompt: str, delayed: str) -> pd.Series:
+    """By how many points a training without a delay ends above one with a delay of three, by seed."""
+    return ends(frame, prompt) - ends(frame, delayed)
 
 
 def relief(frame: Frame, serial: str, delayed: str) -> pd.Series:
@@ -214,10 +214,10 @@ for name, rows in {
 
 
 B.quantities["delay-loses"] = Quantity(
-    partial(loss, serial="sgd", delayed="agd3"), ("sgd", "agd3"), note="points, at the end"
+    partial(loss, prompt="sgd", delayed="agd3"), ("sgd", "agd3"), note="points, at the end"
 )
 B.quantities["longer-loses"] = Quantity(
-    partial(loss, serial="longer serial", delayed="longer agd3"),
+    partial(loss, prompt="longer serial", delayed="longer agd3"),
     ("longer serial", "longer agd3"),
     note="points, at the end of 46 epochs",
 )

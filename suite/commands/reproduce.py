@@ -17,7 +17,7 @@ from suite.commands.check import judge_selection
 from suite.commands.output import say
 from suite.commands.run import run_artifacts
 from suite.files import check_writable
-from suite.papers.catalogue import PAPERS, folders, published, select, with_committed
+from suite.papers.catalogue import PAPERS, folders, papers_of, published, select, with_committed
 from suite.report.site.build import check_place, write_site
 from suite.report.site.render import INDEX
 from suite.runs.archive import open_runs
@@ -87,13 +87,11 @@ def changes(found: Sequence[Verdict], expected: dict[str, str], *, whole: bool) 
 
 def write_verdicts(profile: str, found: Sequence[Verdict]) -> list[Path]:
     """Commit the verdicts of a profile, of what it measures, beside the evidence of each paper (``--accept``)."""
-    there = {claim.id for name in PAPERS for claim in published(name)}
     known = committed_verdicts(profile) | {v.claim.id: v.verdict for v in found}
-    known = {claim: verdict for claim, verdict in known.items() if claim in there and verdict not in UNMEASURED}
     written = []
-    at = {claim: PAPERS[claim.partition("/")[0]].home for claim in {*known, *(v.claim.id for v in found)}}
-    for home in sorted({at[v.claim.id] for v in found}):  # those of other packages stay as they are
-        own = {claim: verdict for claim, verdict in known.items() if at[claim] == home}
+    for home in sorted({PAPERS[v.claim.paper].home for v in found}):  # those of other packages stay as they are
+        there = [claim.id for name in papers_of(home) for claim in published(name)]
+        own = {claim: known[claim] for claim in there if known.get(claim, "not run") not in UNMEASURED}
         written.append(home / "evidence" / f"verdicts-{profile}.json")
         written[-1].parent.mkdir(exist_ok=True)
         written[-1].write_text(json.dumps(dict(sorted(own.items())), indent=0) + "\n")

@@ -16,7 +16,8 @@ COMMITTED = {"p/fig1/a": "reproduced", "p/fig1/b": "not reproduced"}
 
 
 def verdict(name: str, found: str, timed: bool = False):
-    return SimpleNamespace(claim=SimpleNamespace(id=f"p/fig1/{name}", timed=timed), verdict=found, why="so it came")
+    claim = SimpleNamespace(id=f"p/fig1/{name}", paper="p", timed=timed)
+    return SimpleNamespace(claim=claim, verdict=found, why="so it came")
 
 
 @pytest.fixture
@@ -83,6 +84,7 @@ def test_accepting_one_papers_verdicts_leaves_another_packages_file_as_it_is(mon
     homes = {name: SimpleNamespace(home=tmp_path / name) for name in ("p", "q")}
     known = COMMITTED | {"p/fig1/gone": "reproduced", "q/fig1/a": "reproduced"}
     monkeypatch.setattr(reproduce, "PAPERS", homes)
+    monkeypatch.setattr(reproduce, "papers_of", lambda home: [home.name])
     monkeypatch.setattr(reproduce, "published", lambda name: [verdict(each, "").claim for each in "abc"])
     monkeypatch.setattr(reproduce, "committed_verdicts", lambda profile: known)
     homes["p"].home.mkdir()
